@@ -1,0 +1,60 @@
+/** What a run is made from: skills and their versions, datasets and their tasks, backends. */
+import { bigint, boolean, index, integer, jsonb, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import type { Json, JsonObject } from '../../server/core/vocabulary';
+
+export const skills = pgTable('skills', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull().unique(),
+  createdAtMs: bigint('created_at_ms', { mode: 'number' }).notNull(),
+});
+
+/** Immutable: a save makes a new row. */
+export const skillVersions = pgTable(
+  'skill_versions',
+  {
+    id: text('id').primaryKey(),
+    skillId: text('skill_id').notNull().references(() => skills.id),
+    version: integer('version').notNull(),
+    yaml: text('yaml').notNull(),
+    yamlHash: text('yaml_hash').notNull(),
+    createdBy: text('created_by'),
+    createdAtMs: bigint('created_at_ms', { mode: 'number' }).notNull(),
+  },
+  (t) => [uniqueIndex('skill_versions_unique').on(t.skillId, t.version)],
+);
+
+export const datasets = pgTable('datasets', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull().unique(),
+  contentHash: text('content_hash').notNull(),
+  taskCount: integer('task_count').notNull(),
+  createdAtMs: bigint('created_at_ms', { mode: 'number' }).notNull(),
+});
+
+export const tasks = pgTable(
+  'tasks',
+  {
+    datasetId: text('dataset_id').notNull().references(() => datasets.id),
+    position: integer('position').notNull(),
+    taskId: text('task_id').notNull(),
+    prompt: text('prompt').notNull(),
+    answer: jsonb('answer').$type<Json>(),
+    metadata: jsonb('metadata').$type<JsonObject>().notNull(),
+    skill: text('skill'),
+  },
+  (t) => [uniqueIndex('tasks_by_position').on(t.datasetId, t.position), uniqueIndex('tasks_by_task_id').on(t.datasetId, t.taskId)],
+);
+
+/** `settings` holds no secret. */
+export const backends = pgTable(
+  'backends',
+  {
+    id: text('id').primaryKey(),
+    name: text('name').notNull().unique(),
+    kind: text('kind').$type<'embedded'>().notNull(),
+    settings: jsonb('settings').$type<JsonObject>().notNull(),
+    isDefault: boolean('is_default').notNull().default(false),
+    createdAtMs: bigint('created_at_ms', { mode: 'number' }).notNull(),
+  },
+  (t) => [index('backends_by_name').on(t.name)],
+);

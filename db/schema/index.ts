@@ -1,0 +1,4 @@
+/** Everything drizzle needs to know of the database, for the client and for generated migrations. */
+export * from './catalog';
+export * from './people';
+export * from './rollout';

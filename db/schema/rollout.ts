@@ -1,0 +1,140 @@
+/** Runs, groups, trajectories, their event log and their tokens. */
+import { bigint, boolean, customType, doublePrecision, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import type { JsonObject, LogprobKind, RunStatus, SandboxLevel, TrajectoryStatus } from '../../server/core/vocabulary';
+import type { WeightSpan } from '../../server/core/tokens/chunk';
+import { backends, datasets, skillVersions } from './catalog';
+import { users } from './people';
+
+export const bytea = customType<{ data: Uint8Array; driverData: Uint8Array }>({ dataType: () => 'bytea' });
+
+export const runs = pgTable(
+  'runs',
+  {
+    id: text('id').primaryKey(),
+    name: text('name').notNull(),
+    status: text('status').$type<RunStatus>().notNull(),
+    skillVersionId: text('skill_version_id').notNull().references(() => skillVersions.id),
+    datasetId: text('dataset_id').notNull().references(() => datasets.id),
+    backendId: text('backend_id').notNull().references(() => backends.id),
+    groupSize: integer('group_size').notNull(),
+    taskCount: integer('task_count').notNull(),
+    seed: integer('seed').notNull(),
+    /** Sampling, deadline, judge, estimator: everything else that was chosen at the start. */
+    options: jsonb('options').$type<JsonObject>().notNull(),
+    /** Sentences a reader must know: 'reasoning_quality left out: no judge'. */
+    notices: jsonb('notices').$type<string[]>().notNull(),
+    startedBy: text('started_by').references(() => users.id),
+    createdAtMs: bigint('created_at_ms', { mode: 'number' }).notNull(),
+    finishedAtMs: bigint('finished_at_ms', { mode: 'number' }),
+    /** The number the next event of this run's log gets; moved in the transaction that writes events. */
+    nextEventSeq: bigint('next_event_seq', { mode: 'number' }).notNull().default(0),
+    error: text('error'),
+  },
+  (t) => [index('runs_by_time').on(t.createdAtMs, t.id)],
+);
+
+export const groups = pgTable(
+  'groups',
+  {
+    id: text('id').primaryKey(),
+    runId: text('run_id').notNull().references(() => runs.id),
+    position: integer('position').notNull(),
+    taskId: text('task_id').notNull(),
+    /** Set once, when the last member ends. */
+    completedAtMs: bigint('completed_at_ms', { mode: 'number' }),
+    meanReward: doublePrecision('mean_reward'),
+    stdReward: doublePrecision('std_reward'),
+    countedMembers: integer('counted_members'),
+    hasSignal: boolean('has_signal'),
+  },
+  (t) => [uniqueIndex('groups_by_position').on(t.runId, t.position)],
+);
+
+export const trajectories = pgTable(
+  'trajectories',
+  {
+    id: text('id').primaryKey(),
+    runId: text('run_id').notNull().references(() => runs.id),
+    groupId: text('group_id').notNull().references(() => groups.id),
+    sessionId: text('session_id').notNull().unique(),
+    /** Position in the group, from 0. */
+    member: integer('member').notNull(),
+    seed: integer('seed').notNull(),
+    status: text('status').$type<TrajectoryStatus>().notNull(),
+    /** The queue: who works on it, until when. A worker that stops renewing loses it. */
+    workerId: text('worker_id'),
+    leaseUntilMs: bigint('lease_until_ms', { mode: 'number' }),
+    claims: integer('claims').notNull().default(0),
+    stepRewards: jsonb('step_rewards').$type<number[]>(),
+    stepComponents: jsonb('step_components').$type<Record<string, number>[]>(),
+    stateKeys: jsonb('state_keys').$type<string[]>(),
+    advantages: jsonb('advantages').$type<number[]>(),
+    reward: doublePrecision('reward'),
+    rewardComponents: jsonb('reward_components').$type<Record<string, number>>(),
+    success: boolean('success'),
+    endReason: text('end_reason'),
+    errorMessage: text('error_message'),
+    errorStack: text('error_stack'),
+    generatedTokens: integer('generated_tokens'),
+    totalTokens: integer('total_tokens'),
+    /** Tool calls that did not succeed, by status; null while running. */
+    toolFailures: jsonb('tool_failures').$type<Record<string, number>>(),
+    sandboxLevels: jsonb('sandbox_levels').$type<SandboxLevel[]>(),
+    humanEdited: boolean('human_edited').notNull().default(false),
+    approximate: boolean('approximate').notNull().default(false),
+    startedAtMs: bigint('started_at_ms', { mode: 'number' }),
+    finishedAtMs: bigint('finished_at_ms', { mode: 'number' }),
+  },
+  (t) => [uniqueIndex('trajectories_by_member').on(t.groupId, t.member), index('trajectories_by_run').on(t.runId, t.groupId), index('trajectories_queue').on(t.status, t.leaseUntilMs)],
+);
+
+/** Append-only. (session_id, seq) is what makes one writer win; run_seq orders the run's feed. */
+export const sessionEvents = pgTable(
+  'session_events',
+  {
+    sessionId: text('session_id').notNull(),
+    seq: integer('seq').notNull(),
+    runId: text('run_id'),
+    runSeq: bigint('run_seq', { mode: 'number' }),
+    atMs: bigint('at_ms', { mode: 'number' }).notNull(),
+    type: text('type').notNull(),
+    data: jsonb('data').$type<JsonObject>().notNull(),
+    /** A TokenChunk in its wire form (core/tokens/wire), where the event brought tokens. */
+    tokens: bytea('tokens'),
+    weights: jsonb('weights').$type<WeightSpan[]>(),
+  },
+  (t) => [primaryKey({ columns: [t.sessionId, t.seq] }), uniqueIndex('session_events_by_run').on(t.runId, t.runSeq)],
+);
+
+/** The finished token sequences of a trajectory: little-endian binary columns, all of one length. */
+export const tokenSequences = pgTable(
+  'token_sequences',
+  {
+    trajectoryId: text('trajectory_id').notNull().references(() => trajectories.id),
+    sequenceIndex: integer('sequence_index').notNull(),
+    length: integer('length').notNull(),
+    generatedLength: integer('generated_length').notNull(),
+    tokenIds: bytea('token_ids').notNull(),
+    logprobs: bytea('logprobs').notNull(),
+    generationMask: bytea('generation_mask').notNull(),
+    stepIndex: bytea('step_index').notNull(),
+    segmentKind: bytea('segment_kind').notNull(),
+    bytes: bytea('bytes').notNull(),
+    byteEnds: bytea('byte_ends').notNull(),
+    policyLogprobs: bytea('policy_logprobs'),
+    refLogprobs: bytea('ref_logprobs'),
+    weightVersions: jsonb('weight_versions').$type<WeightSpan[]>().notNull(),
+    logprobKind: text('logprob_kind').$type<LogprobKind>().notNull(),
+    truncated: boolean('truncated').notNull(),
+    approximate: boolean('approximate').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.trajectoryId, t.sequenceIndex] })],
+);
+
+/** Whole tool outputs whose observation was truncated. */
+export const toolOutputs = pgTable('tool_outputs', {
+  id: text('id').primaryKey(),
+  sessionId: text('session_id').notNull(),
+  seq: integer('seq').notNull(),
+  content: bytea('content').notNull(),
+});

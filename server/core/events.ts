@@ -1,0 +1,93 @@
+/**
+ * The session's events: what happened, in order, never changed. Everything a page shows of a trajectory is
+ * folded from these. `tokens` travels beside the data in binary (see core/tokens/wire).
+ */
+import type { TokenChunk, WeightSpan } from './tokens/chunk';
+import type { FinalTrajectoryStatus, Json, JsonObject, LogprobKind, PermissionLevel, SandboxLevel, ToolStatus } from './vocabulary';
+
+export interface ChatMessage {
+  role: 'system' | 'user' | 'assistant' | 'tool';
+  content: string;
+}
+
+/** A tool call as parsed from the model's text. `arguments` is null when the text did not parse. */
+export interface ToolCall {
+  /** Position in its turn, from 0. */
+  index: number;
+  tool: string;
+  arguments: JsonObject | null;
+  /** The raw text the call was read from. */
+  raw: string;
+}
+
+export interface ToolResult {
+  callIndex: number;
+  tool: string;
+  status: ToolStatus;
+  /** What the model sees, already formatted and truncated. */
+  observation: string;
+  /** Structured value, where the tool gives one. */
+  value: Json;
+  /** A person's sentence when status is not success. */
+  error: string | null;
+  durationMs: number;
+  /** The level that was really used; null where no sandbox was needed. */
+  sandboxLevel: SandboxLevel | null;
+  /** Where the whole output lies when the observation was truncated. */
+  truncated: { keptTokens: number; totalTokens: number; outputId: string } | null;
+}
+
+export interface EventData {
+  'prompt.rendered': { messages: ChatMessage[]; tools: string[]; sequenceIndex: number; reason: 'start' | 'template_broke_prefix' | 'compacted' };
+  'generation.started': { stepNumber: number; attempt: number; promptTokens: number; maxTokens: number };
+  'generation.completed': {
+    stepNumber: number;
+    text: string;
+    finishReason: 'stop' | 'length' | 'eos';
+    /** The stop string that ended it, when one did. */
+    stopString: string | null;
+    weightVersion: string;
+    logprobKind: LogprobKind;
+    durationMs: number;
+    queuedMs: number;
+  };
+  'permission.decided': { stepNumber: number; callIndex: number; tool: string; level: PermissionLevel; outcome: 'allow' | 'ask' | 'refuse'; rule: string; reason: string };
+  'tool.started': { stepNumber: number; callIndex: number; tool: string; arguments: JsonObject; idempotent: boolean };
+  'tool.completed': { stepNumber: number; result: ToolResult };
+  'step.completed': {
+    step_number: number;
+    /** What the policy saw before the step: the observation of the step before, or the task. */
+    perception: string;
+    /** The thought. */
+    reasoning: string;
+    actions: ToolCall[];
+    results: ToolResult[];
+    /** Text appended to the context for the next turn ('' when the trajectory ended). */
+    observation: string;
+    reward: number;
+    components: Record<string, number>;
+    /** SHA-256 of the observation before the step. */
+    stateKey: string;
+    /** Set when the turn could not be parsed, or had neither call nor answer. */
+    problem: string | null;
+    answer: JsonObject | null;
+  };
+  'state.changed': { changes: JsonObject };
+  'task.completed': {
+    status: FinalTrajectoryStatus;
+    reward: number | null;
+    components: Record<string, number>;
+    answer: JsonObject | null;
+    /** Why it ended, in words: 'answer', 'round limit', 'context full', or the error's sentence. */
+    reason: string;
+    error: { message: string; stack: string | null } | null;
+  };
+}
+
+export type EventType = keyof EventData;
+
+/** An event as it is handed to the log. */
+export type NewEvent = { [T in EventType]: { type: T; data: EventData[T]; tokens?: TokenChunk; weights?: WeightSpan[] } }[EventType];
+
+/** An event as it lies in the log. `seq` counts from 0 within its session. */
+export type SessionEvent = NewEvent & { seq: number; atMs: number };

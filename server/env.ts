@@ -1,0 +1,59 @@
+/** The one schema of the environment. Parsed once, at a process's start; the rest of the code receives values. */
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { Invalid } from './core/errors';
+
+const port = z.coerce.number().int().min(0).max(65535);
+
+/** Empty strings count as absent. Each entry's description is its documentation. */
+export const environmentSchema = z.object({
+  STUDIO_DATA_DIR: z.string().default('.data').describe('Folder of the embedded database and of everything else the studio keeps.'),
+  HOST: z.string().default('127.0.0.1').describe('Address the studio listens on.'),
+  PORT: port.default(3000).describe('Port the studio listens on; 0 takes a free one.'),
+  DATABASE_URL: z
+    .url({ protocol: /^postgres(ql)?$/ })
+    .optional()
+    .describe('PostgreSQL 15 or newer, postgres://…; without it the embedded database in STUDIO_DATA_DIR is used.'),
+  STUDIO_PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional().describe('Address people use, when it is not http://HOST:PORT (behind a proxy).'),
+  STUDIO_LOG_LEVEL: z.enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info').describe('How much is logged to standard error.'),
+  STUDIO_SANDBOXES: z.coerce.number().int().min(1).max(256).default(16).describe('Sandboxes kept ready for each level in use.'),
+  STUDIO_TRAJECTORIES_AT_ONCE: z.coerce.number().int().min(1).max(4096).default(64).describe('Trajectories one worker holds at a time.'),
+  STUDIO_MODEL_THREADS: z.coerce.number().int().min(1).max(256).default(1).describe('Threads of the embedded model.'),
+});
+
+export interface Environment {
+  dataDir: string;
+  host: string;
+  port: number;
+  databaseUrl: string | null;
+  publicUrl: string | null;
+  logLevel: z.infer<typeof environmentSchema>['STUDIO_LOG_LEVEL'];
+  sandboxes: number;
+  trajectoriesAtOnce: number;
+  modelThreads: number;
+}
+
+/** Throws Invalid with one sentence that names the variable, what it holds (never for a URL: it may carry a password) and what is right. */
+export function parseEnvironment(source: Record<string, string | undefined>): Environment {
+  const given = Object.fromEntries(Object.entries(source).filter(([name, value]) => name in environmentSchema.shape && value !== ''));
+  const parsed = environmentSchema.safeParse(given);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    const name = String(issue?.path[0]);
+    const shown = name.endsWith('URL') ? '' : ` is ${JSON.stringify(given[name])}`;
+    const about = environmentSchema.shape[name as keyof typeof environmentSchema.shape]?.description ?? '';
+    throw new Invalid(`The environment variable ${name}${shown} and cannot be used: ${issue?.message}. ${about}`);
+  }
+  const e = parsed.data;
+  return {
+    dataDir: resolve(e.STUDIO_DATA_DIR),
+    host: e.HOST,
+    port: e.PORT,
+    databaseUrl: e.DATABASE_URL ?? null,
+    publicUrl: e.STUDIO_PUBLIC_URL ?? null,
+    logLevel: e.STUDIO_LOG_LEVEL,
+    sandboxes: e.STUDIO_SANDBOXES,
+    trajectoriesAtOnce: e.STUDIO_TRAJECTORIES_AT_ONCE,
+    modelThreads: e.STUDIO_MODEL_THREADS,
+  };
+}
