@@ -18,6 +18,8 @@ export interface ToolCall {
   arguments: JsonObject | null;
   /** The raw text the call was read from. */
   raw: string;
+  /** Why it could not be read, as a sentence for the model; null when it could. */
+  error: string | null;
 }
 
 export interface ToolResult {
