@@ -36,5 +36,7 @@ export interface RunningProcess {
 /** The first line of every verb. A role covers all roles before it in ROLES. */
 export function requireRole(ctx: ServiceContext, role: Role, what: string): void {
   if (ROLES.indexOf(ctx.actor.role) < ROLES.indexOf(role))
-    throw new Forbidden(`${what} needs the role ${role}; you are signed in as ${ctx.actor.role}.`, { userId: ctx.actor.userId });
+    throw new Forbidden(`${what} needs the role ${role}; you are signed in as ${ctx.actor.role}.`, {
+      userId: ctx.actor.userId,
+    });
 }

@@ -1,0 +1,44 @@
+/** Runs: input schema → verb → output. */
+import { type TrackedEnvelope, tracked } from '@trpc/server';
+import type { FailureCount, Page, RunDetail, RunFeedEntry, RunSummary } from '../core/views';
+import { cancelRun } from '../services/runs/cancel-run';
+import { followRunFeed } from '../services/runs/follow-run-feed';
+import { getRun } from '../services/runs/get-run';
+import { listFailures } from '../services/runs/list-failures';
+import { listRuns } from '../services/runs/list-runs';
+import { feedInput, listRunsInput, runIdInput, startRunInput } from '../services/runs/run-inputs';
+import { startRun } from '../services/runs/start-run';
+import { toTrpcError } from './error-mapping';
+import { procedures, router } from './trpc';
+
+export const runsRouter = router({
+  list: procedures.viewer
+    .input(listRunsInput)
+    .query(({ ctx, input }): Promise<Page<RunSummary>> => listRuns({ ctx: ctx.serviceContext, input })),
+  get: procedures.viewer
+    .input(runIdInput)
+    .query(({ ctx, input }): Promise<RunDetail> => getRun({ ctx: ctx.serviceContext, input })),
+  failures: procedures.viewer
+    .input(runIdInput)
+    .query(({ ctx, input }): Promise<FailureCount[]> => listFailures({ ctx: ctx.serviceContext, input })),
+  start: procedures.operator
+    .input(startRunInput)
+    .mutation(({ ctx, input }): Promise<{ runId: string }> => startRun({ ctx: ctx.serviceContext, input })),
+  cancel: procedures.operator.input(runIdInput).mutation(async ({ ctx, input }): Promise<{ runId: string }> => {
+    await cancelRun({ ctx: ctx.serviceContext, input });
+    return { runId: input.runId };
+  }),
+  /** Batches of up to 100 entries in order; the id of a batch is the `seq` of its last entry, and resumes after it. */
+  feed: procedures.viewer.input(feedInput).subscription(async function* ({
+    ctx,
+    input,
+    signal,
+  }): AsyncGenerator<TrackedEnvelope<RunFeedEntry[]>, void> {
+    try {
+      const batches = followRunFeed({ ctx: ctx.serviceContext, input, runLog: ctx.runLog, signal });
+      for await (const batch of batches) yield tracked(String(batch.at(-1)?.seq ?? 0), batch);
+    } catch (error) {
+      throw toTrpcError(error, ctx.services.logger, 'runs.feed');
+    }
+  }),
+});
