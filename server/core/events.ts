@@ -36,7 +36,7 @@ export interface ToolResult {
   /** The level that was really used; null where no sandbox was needed. */
   sandboxLevel: SandboxLevel | null;
   /** Where the whole output lies when the observation was truncated. */
-  truncated: { keptTokens: number; totalTokens: number; outputId: string } | null;
+  truncated: { keptBytes: number; totalBytes: number; outputId: string } | null;
 }
 
 export interface EventData {

@@ -108,7 +108,7 @@ export interface StepView {
     error: string | null;
     durationMs: number;
     sandboxLevel: SandboxLevel | null;
-    truncated: { keptTokens: number; totalTokens: number; outputId: string } | null;
+    truncated: { keptBytes: number; totalBytes: number; outputId: string } | null;
     permission: { level: PermissionLevel; outcome: 'allow' | 'ask' | 'refuse'; rule: string } | null;
   }[];
   answer: JsonObject | null;
