@@ -1,6 +1,7 @@
 /** What the rest of the product holds of the database: the drizzle handle and, inside a transaction, its twin. */
-import type { PostgresJsDatabase, PostgresJsTransaction } from 'drizzle-orm/postgres-js';
+
 import type { ExtractTablesWithRelations } from 'drizzle-orm';
+import type { PostgresJsDatabase, PostgresJsTransaction } from 'drizzle-orm/postgres-js';
 import type { Sql } from 'postgres';
 import type * as schema from './schema';
 

@@ -1,6 +1,7 @@
 /** What a run is made from: skills and their versions, datasets and their tasks, backends. */
-import { bigint, boolean, index, integer, jsonb, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import { bigint, boolean, index, integer, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { Json, JsonObject } from '../../server/core/vocabulary';
+import { json } from './column-types';
 
 export const skills = pgTable('skills', {
   id: text('id').primaryKey(),
@@ -13,7 +14,9 @@ export const skillVersions = pgTable(
   'skill_versions',
   {
     id: text('id').primaryKey(),
-    skillId: text('skill_id').notNull().references(() => skills.id),
+    skillId: text('skill_id')
+      .notNull()
+      .references(() => skills.id),
     version: integer('version').notNull(),
     yaml: text('yaml').notNull(),
     yamlHash: text('yaml_hash').notNull(),
@@ -34,15 +37,20 @@ export const datasets = pgTable('datasets', {
 export const tasks = pgTable(
   'tasks',
   {
-    datasetId: text('dataset_id').notNull().references(() => datasets.id),
+    datasetId: text('dataset_id')
+      .notNull()
+      .references(() => datasets.id),
     position: integer('position').notNull(),
     taskId: text('task_id').notNull(),
     prompt: text('prompt').notNull(),
-    answer: jsonb('answer').$type<Json>(),
-    metadata: jsonb('metadata').$type<JsonObject>().notNull(),
+    answer: json<Json>()('answer'),
+    metadata: json<JsonObject>()('metadata').notNull(),
     skill: text('skill'),
   },
-  (t) => [uniqueIndex('tasks_by_position').on(t.datasetId, t.position), uniqueIndex('tasks_by_task_id').on(t.datasetId, t.taskId)],
+  (t) => [
+    uniqueIndex('tasks_by_position').on(t.datasetId, t.position),
+    uniqueIndex('tasks_by_task_id').on(t.datasetId, t.taskId),
+  ],
 );
 
 /** `settings` holds no secret. */
@@ -52,7 +60,7 @@ export const backends = pgTable(
     id: text('id').primaryKey(),
     name: text('name').notNull().unique(),
     kind: text('kind').$type<'embedded'>().notNull(),
-    settings: jsonb('settings').$type<JsonObject>().notNull(),
+    settings: json<JsonObject>()('settings').notNull(),
     isDefault: boolean('is_default').notNull().default(false),
     createdAtMs: bigint('created_at_ms', { mode: 'number' }).notNull(),
   },

@@ -1,6 +1,7 @@
 /** People, their sign-ins and what they did. */
-import { bigint, index, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
-import type { Role, Json } from '../../server/core/vocabulary';
+import { bigint, index, pgTable, text } from 'drizzle-orm/pg-core';
+import type { Json, Role } from '../../server/core/vocabulary';
+import { json } from './column-types';
 
 export const users = pgTable('users', {
   id: text('id').primaryKey(),
@@ -12,7 +13,9 @@ export const users = pgTable('users', {
 /** Secrets are stored as SHA-256 only. `kind`: one_time (a printed address), browser (a cookie), program (a bearer token). */
 export const signIns = pgTable('sign_ins', {
   id: text('id').primaryKey(),
-  userId: text('user_id').notNull().references(() => users.id),
+  userId: text('user_id')
+    .notNull()
+    .references(() => users.id),
   kind: text('kind').$type<'one_time' | 'browser' | 'program'>().notNull(),
   secretHash: text('secret_hash').notNull().unique(),
   createdAtMs: bigint('created_at_ms', { mode: 'number' }).notNull(),
@@ -32,7 +35,7 @@ export const auditEntries = pgTable(
     resource: text('resource').notNull(),
     operation: text('operation').notNull(),
     status: text('status').$type<'allowed' | 'denied' | 'started' | 'success' | 'error'>().notNull(),
-    details: jsonb('details').$type<Json>().notNull(),
+    details: json<Json>()('details').notNull(),
     ipAddress: text('ip_address'),
   },
   (t) => [index('audit_by_time').on(t.atMs, t.id), index('audit_by_agent').on(t.agentId, t.atMs)],

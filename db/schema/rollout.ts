@@ -1,11 +1,21 @@
 /** Runs, groups, trajectories, their event log and their tokens. */
-import { bigint, boolean, customType, doublePrecision, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
-import type { JsonObject, LogprobKind, RunStatus, SandboxLevel, TrajectoryStatus } from '../../server/core/vocabulary';
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  boolean,
+  doublePrecision,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
 import type { WeightSpan } from '../../server/core/tokens/chunk';
+import type { JsonObject, LogprobKind, RunStatus, SandboxLevel, TrajectoryStatus } from '../../server/core/vocabulary';
 import { backends, datasets, skillVersions } from './catalog';
+import { bytea, json } from './column-types';
 import { users } from './people';
-
-export const bytea = customType<{ data: Uint8Array; driverData: Uint8Array }>({ dataType: () => 'bytea' });
 
 export const runs = pgTable(
   'runs',
@@ -13,16 +23,22 @@ export const runs = pgTable(
     id: text('id').primaryKey(),
     name: text('name').notNull(),
     status: text('status').$type<RunStatus>().notNull(),
-    skillVersionId: text('skill_version_id').notNull().references(() => skillVersions.id),
-    datasetId: text('dataset_id').notNull().references(() => datasets.id),
-    backendId: text('backend_id').notNull().references(() => backends.id),
+    skillVersionId: text('skill_version_id')
+      .notNull()
+      .references(() => skillVersions.id),
+    datasetId: text('dataset_id')
+      .notNull()
+      .references(() => datasets.id),
+    backendId: text('backend_id')
+      .notNull()
+      .references(() => backends.id),
     groupSize: integer('group_size').notNull(),
     taskCount: integer('task_count').notNull(),
     seed: integer('seed').notNull(),
     /** Sampling, deadline, judge, estimator: everything else that was chosen at the start. */
-    options: jsonb('options').$type<JsonObject>().notNull(),
+    options: json<JsonObject>()('options').notNull(),
     /** Sentences a reader must know: 'reasoning_quality left out: no judge'. */
-    notices: jsonb('notices').$type<string[]>().notNull(),
+    notices: json<string[]>()('notices').notNull(),
     startedBy: text('started_by').references(() => users.id),
     createdAtMs: bigint('created_at_ms', { mode: 'number' }).notNull(),
     finishedAtMs: bigint('finished_at_ms', { mode: 'number' }),
@@ -37,7 +53,9 @@ export const groups = pgTable(
   'groups',
   {
     id: text('id').primaryKey(),
-    runId: text('run_id').notNull().references(() => runs.id),
+    runId: text('run_id')
+      .notNull()
+      .references(() => runs.id),
     position: integer('position').notNull(),
     taskId: text('task_id').notNull(),
     /** Set once, when the last member ends. */
@@ -54,8 +72,12 @@ export const trajectories = pgTable(
   'trajectories',
   {
     id: text('id').primaryKey(),
-    runId: text('run_id').notNull().references(() => runs.id),
-    groupId: text('group_id').notNull().references(() => groups.id),
+    runId: text('run_id')
+      .notNull()
+      .references(() => runs.id),
+    groupId: text('group_id')
+      .notNull()
+      .references(() => groups.id),
     sessionId: text('session_id').notNull().unique(),
     /** Position in the group, from 0. */
     member: integer('member').notNull(),
@@ -65,12 +87,14 @@ export const trajectories = pgTable(
     workerId: text('worker_id'),
     leaseUntilMs: bigint('lease_until_ms', { mode: 'number' }),
     claims: integer('claims').notNull().default(0),
-    stepRewards: jsonb('step_rewards').$type<number[]>(),
-    stepComponents: jsonb('step_components').$type<Record<string, number>[]>(),
-    stateKeys: jsonb('state_keys').$type<string[]>(),
-    advantages: jsonb('advantages').$type<number[]>(),
+    /** Claimed in the order they were put in: group by group, so that whole groups end early. */
+    queueOrder: bigint('queue_order', { mode: 'number' }).notNull().generatedAlwaysAsIdentity(),
+    stepRewards: json<number[]>()('step_rewards'),
+    stepComponents: json<Record<string, number>[]>()('step_components'),
+    stateKeys: json<string[]>()('state_keys'),
+    advantages: json<number[]>()('advantages'),
     reward: doublePrecision('reward'),
-    rewardComponents: jsonb('reward_components').$type<Record<string, number>>(),
+    rewardComponents: json<Record<string, number>>()('reward_components'),
     success: boolean('success'),
     endReason: text('end_reason'),
     errorMessage: text('error_message'),
@@ -78,14 +102,18 @@ export const trajectories = pgTable(
     generatedTokens: integer('generated_tokens'),
     totalTokens: integer('total_tokens'),
     /** Tool calls that did not succeed, by status; null while running. */
-    toolFailures: jsonb('tool_failures').$type<Record<string, number>>(),
-    sandboxLevels: jsonb('sandbox_levels').$type<SandboxLevel[]>(),
+    toolFailures: json<Record<string, number>>()('tool_failures'),
+    sandboxLevels: json<SandboxLevel[]>()('sandbox_levels'),
     humanEdited: boolean('human_edited').notNull().default(false),
     approximate: boolean('approximate').notNull().default(false),
     startedAtMs: bigint('started_at_ms', { mode: 'number' }),
     finishedAtMs: bigint('finished_at_ms', { mode: 'number' }),
   },
-  (t) => [uniqueIndex('trajectories_by_member').on(t.groupId, t.member), index('trajectories_by_run').on(t.runId, t.groupId), index('trajectories_queue').on(t.status, t.leaseUntilMs)],
+  (t) => [
+    uniqueIndex('trajectories_by_member').on(t.groupId, t.member),
+    index('trajectories_by_run').on(t.runId, t.groupId),
+    index('trajectories_queue').on(t.queueOrder).where(sql`status in ('queued', 'running')`),
+  ],
 );
 
 /** Append-only. (session_id, seq) is what makes one writer win; run_seq orders the run's feed. */
@@ -98,10 +126,10 @@ export const sessionEvents = pgTable(
     runSeq: bigint('run_seq', { mode: 'number' }),
     atMs: bigint('at_ms', { mode: 'number' }).notNull(),
     type: text('type').notNull(),
-    data: jsonb('data').$type<JsonObject>().notNull(),
+    data: json<JsonObject>()('data').notNull(),
     /** A TokenChunk in its wire form (core/tokens/wire), where the event brought tokens. */
     tokens: bytea('tokens'),
-    weights: jsonb('weights').$type<WeightSpan[]>(),
+    weights: json<WeightSpan[]>()('weights'),
   },
   (t) => [primaryKey({ columns: [t.sessionId, t.seq] }), uniqueIndex('session_events_by_run').on(t.runId, t.runSeq)],
 );
@@ -110,7 +138,9 @@ export const sessionEvents = pgTable(
 export const tokenSequences = pgTable(
   'token_sequences',
   {
-    trajectoryId: text('trajectory_id').notNull().references(() => trajectories.id),
+    trajectoryId: text('trajectory_id')
+      .notNull()
+      .references(() => trajectories.id),
     sequenceIndex: integer('sequence_index').notNull(),
     length: integer('length').notNull(),
     generatedLength: integer('generated_length').notNull(),
@@ -123,7 +153,7 @@ export const tokenSequences = pgTable(
     byteEnds: bytea('byte_ends').notNull(),
     policyLogprobs: bytea('policy_logprobs'),
     refLogprobs: bytea('ref_logprobs'),
-    weightVersions: jsonb('weight_versions').$type<WeightSpan[]>().notNull(),
+    weightVersions: json<WeightSpan[]>()('weight_versions').notNull(),
     logprobKind: text('logprob_kind').$type<LogprobKind>().notNull(),
     truncated: boolean('truncated').notNull(),
     approximate: boolean('approximate').notNull(),
