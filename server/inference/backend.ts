@@ -58,6 +58,8 @@ export interface BackendCapabilities {
   canUpdateWeights: boolean;
   contextLength: number;
   modelName: string;
+  /** Requests merged into one call; 1 for a server that batches by itself, 32 for one that wants batches. */
+  batchSize: number;
   /** How many requests are worth having in flight. */
   maxInFlight: number;
 }
