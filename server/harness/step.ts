@@ -1,0 +1,213 @@
+/**
+ * One step of the harness: reads where the session stands and moves it on by one phase. Holds no state of its own;
+ * everything it decides is in the log before it has an effect, so any process can take the next step.
+ */
+import { createHash } from 'node:crypto';
+import { Cancelled, Unavailable } from '../core/errors';
+import type { EventData, NewEvent } from '../core/events';
+import type { Skill } from '../core/skills/skill';
+import type { BackendCapabilities, GenerationRequest, GenerationResult, InferenceBackend } from '../inference/backend';
+import type { AgentEnv, EnvStep } from '../rollout/agent-env';
+import { encodeInTurn, encodeNextMessage, encodePrompt } from './context';
+import type { Session } from './session';
+import { currentSequence, endedAtStopString, inTurnObservation, messageObservation, type TrajectoryState } from './state';
+import { truncateByTokens } from './truncate';
+import { parseLoggedTurn, readSampledTurn } from './turn';
+
+export interface HarnessDeps {
+  backend: InferenceBackend;
+  capabilities: BackendCapabilities;
+  skill: Skill;
+  env: AgentEnv;
+  /** Constrains every turn (GBNF), or null. */
+  grammar: string | null;
+  /** The trajectory's seed; every generation derives its own from it. */
+  seed: number;
+  /** Names the trajectory in errors; also the key that keeps its turns on one prefix cache. */
+  trajectoryId: string;
+  /** Sends a request through the inference side's queue. */
+  generate: (request: GenerationRequest) => Promise<{ result: GenerationResult; queuedMs: number }>;
+  now: () => number;
+  random: () => number;
+}
+
+/** Fewer tokens than this hold no turn. */
+const SMALLEST_TURN = 8;
+
+/** Moves the session on by one phase. The phase afterwards is in `session.state.phase`. */
+export async function harnessStep(session: Session, deps: HarnessDeps, signal: AbortSignal): Promise<void> {
+  throwIfAborted(signal);
+  switch (session.state.phase) {
+    case 'render':
+      return render(session, deps);
+    case 'generate':
+      return generate(session, deps, signal);
+    case 'act':
+      return act(session, deps, signal);
+    case 'done':
+      return;
+  }
+}
+
+async function render(session: Session, deps: HarnessDeps): Promise<void> {
+  const { messages, info } = await deps.env.reset(deps.seed);
+  const tokens = await encodePrompt(deps.backend, messages, deps.random);
+  await session.append([
+    { type: 'prompt.rendered', data: { messages, tools: info.tools.map((tool) => tool.name), sequenceIndex: 0, reason: 'start' }, tokens },
+  ]);
+}
+
+async function generate(session: Session, deps: HarnessDeps, signal: AbortSignal): Promise<void> {
+  const { state } = session;
+  const { skill, capabilities } = deps;
+  const sequence = currentSequence(state);
+  const room = capabilities.contextLength - sequence.length;
+  if (room < SMALLEST_TURN) {
+    const { reward, components } = deps.env.outcome(state.steps);
+    const reason = `the context of ${capabilities.contextLength} tokens is full`;
+    await session.append([{ type: 'task.completed', data: { status: 'truncated', reward, components, answer: null, reason, error: null } }]);
+    return;
+  }
+  const maxTokens = Math.min(skill.sampling.maxTokensPerTurn, room);
+  const attempt = state.attempts + 1;
+  await session.append([{ type: 'generation.started', data: { stepNumber: state.stepNumber, attempt, promptTokens: sequence.length, maxTokens } }]);
+  const promptIds = sequence.ids();
+  const started = deps.now();
+  const { result, queuedMs } = await deps.generate({
+    promptIds,
+    affinityKey: deps.trajectoryId,
+    signal,
+    options: {
+      maxTokens,
+      temperature: skill.sampling.temperature,
+      topP: skill.sampling.topP,
+      topK: skill.sampling.topK,
+      minP: skill.sampling.minP,
+      // A retry must not repeat what failed, and two steps must not share their noise.
+      seed: mixSeed(deps.seed, state.stepNumber, attempt),
+      stop: skill.stop,
+      ...(deps.grammar === null ? {} : { constraint: { kind: 'grammar' as const, grammar: deps.grammar } }),
+    },
+  });
+  const scored = await withRawLogprobs(deps, promptIds, result, signal);
+  const sampled = readSampledTurn(scored, state.stepNumber, sequence.length, `trajectory ${deps.trajectoryId}`);
+  await session.append([
+    {
+      type: 'generation.completed',
+      data: {
+        stepNumber: state.stepNumber,
+        text: sampled.text,
+        finishReason: scored.finishReason,
+        stopString: scored.stopString,
+        weightVersion: scored.weightVersions.at(-1)?.version ?? '',
+        logprobKind: scored.logprobKind,
+        durationMs: deps.now() - started - queuedMs,
+        queuedMs,
+      },
+      tokens: sampled.chunk,
+      weights: scored.weightVersions,
+    },
+  ]);
+}
+
+async function act(session: Session, deps: HarnessDeps, signal: AbortSignal): Promise<void> {
+  const { state } = session;
+  const { turn, stepNumber } = state;
+  if (!turn) throw new Error('The session is in its act phase without a turn.');
+  const parsed = parseLoggedTurn(turn.generation, turn.bytes);
+  const step = await deps.env.step({
+    turn: parsed,
+    stepNumber,
+    history: state.steps,
+    resumed: { results: turn.results, started: new Set(turn.started.keys()) },
+    lastRound: stepNumber + 1 >= deps.skill.maxRounds,
+    journal: { append: (events, audit) => session.append(events, audit), saveOutput: (content) => session.saveOutput(content) },
+    truncate: (text) => truncateByTokens(deps.backend, text, deps.skill.maxObservationTokens, (content) => session.saveOutput(content)),
+    signal,
+  });
+  const completed: EventData['step.completed'] = {
+    step_number: stepNumber,
+    perception: state.steps.at(-1)?.observation ?? lastUserMessage(state),
+    reasoning: parsed.thought,
+    actions: parsed.calls,
+    results: step.info.results,
+    observation: step.observation,
+    reward: step.reward,
+    components: step.info.components,
+    stateKey: sha256(state.steps.at(-1)?.observation ?? lastUserMessage(state)),
+    problem: step.info.problem,
+    answer: step.info.answer,
+  };
+  if (step.terminated || step.truncated) {
+    await session.append([{ type: 'step.completed', data: completed }, { type: 'task.completed', data: endOf(step) }]);
+    return;
+  }
+  await session.append(await continueWith(state, deps, completed));
+}
+
+/** The step's event with the observation's tokens; when the template rewrote an earlier turn, a new prompt as well. */
+async function continueWith(state: TrajectoryState, deps: HarnessDeps, completed: EventData['step.completed']): Promise<NewEvent[]> {
+  const { turn, stepNumber } = state;
+  if (!turn) throw new Error('There is no turn to continue after.');
+  const { generation } = turn;
+  if (endedAtStopString(generation)) {
+    const tokens = await encodeInTurn(deps.backend, inTurnObservation(completed.observation), stepNumber);
+    return [{ type: 'step.completed', data: completed, tokens }];
+  }
+  const sampled = state.assistant + generation.text;
+  const message = { role: 'user' as const, content: messageObservation(completed.observation) };
+  const tokens = await encodeNextMessage(deps.backend, {
+    before: state.messages,
+    turn: sampled,
+    endOfTurn: generation.finishReason === 'eos' ? lastTokenText(state) : null,
+    message,
+    step: stepNumber,
+    random: deps.random,
+  });
+  if (tokens) return [{ type: 'step.completed', data: completed, tokens }];
+  const messages = [...state.messages, { role: 'assistant' as const, content: sampled }, message];
+  const rendered: NewEvent = {
+    type: 'prompt.rendered',
+    data: { messages, tools: [], sequenceIndex: state.sequences.length, reason: 'template_broke_prefix' },
+    tokens: await encodePrompt(deps.backend, messages, deps.random),
+  };
+  return [{ type: 'step.completed', data: completed }, rendered];
+}
+
+/** Numbers of another kind than `raw` are replaced by scored ones where the backend can score. */
+async function withRawLogprobs(deps: HarnessDeps, promptIds: Int32Array, result: GenerationResult, signal: AbortSignal): Promise<GenerationResult> {
+  const complete = !result.logprobs.some((value) => Number.isNaN(value));
+  if ((result.logprobKind === 'raw' && complete) || !deps.capabilities.canScore || result.ids.length === 0) return result;
+  const [logprobs] = await deps.backend.getLogprobs([{ promptIds, completionIds: result.ids }], signal);
+  if (!logprobs) throw new Unavailable(`The backend ${deps.backend.name} returned no scores for trajectory ${deps.trajectoryId}.`);
+  return { ...result, logprobs, logprobKind: 'raw' };
+}
+
+function endOf(step: EnvStep): EventData['task.completed'] {
+  return {
+    status: step.terminated ? 'completed' : 'truncated',
+    reward: step.info.total?.reward ?? null,
+    components: step.info.total?.components ?? {},
+    answer: step.info.answer,
+    reason: step.terminated ? 'answer' : 'round limit',
+    error: null,
+  };
+}
+
+const lastUserMessage = (state: TrajectoryState): string => state.messages.findLast((m) => m.role === 'user')?.content ?? '';
+
+function lastTokenText(state: TrajectoryState): string {
+  return new TextDecoder().decode(currentSequence(state).lastTokenBytes());
+}
+
+function mixSeed(seed: number, step: number, attempt: number): number {
+  let mixed = (seed ^ Math.imul(step + 1, 0x9e3779b1) ^ Math.imul(attempt, 0x85ebca6b)) >>> 0;
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x21f0aaad) >>> 0;
+  return (mixed ^ (mixed >>> 15)) >>> 1;
+}
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+export function throwIfAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw signal.reason instanceof Error ? signal.reason : new Cancelled('The trajectory was stopped.');
+}

@@ -1,0 +1,85 @@
+/** Turns what a backend sampled into the log's form: which token belongs to which part of the turn. */
+import { parseReact, type ParsedTurn } from '../core/actions/react';
+import { Invalid } from '../core/errors';
+import type { EventData } from '../core/events';
+import type { TokenChunk } from '../core/tokens/chunk';
+import { segmentCode } from '../core/vocabulary';
+import type { GenerationResult } from '../inference/backend';
+
+export interface SampledTurn {
+  chunk: TokenChunk;
+  /** The turn's text, the stop string and end-of-turn token left out. */
+  text: string;
+  parsed: ParsedTurn;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** @param where names the trajectory in the error of an unusable log-probability */
+export function readSampledTurn(result: GenerationResult, stepNumber: number, firstPosition: number, where: string): SampledTurn {
+  checkLogprobs(result, firstPosition, where);
+  const turnEnd = endOfTurnBytes(result);
+  const parsed = parseReact(result.bytes.subarray(0, turnEnd), cutOf(result));
+  const n = result.ids.length;
+  const chunk: TokenChunk = {
+    ids: result.ids,
+    logprobs: result.logprobs,
+    mask: new Uint8Array(n).fill(1),
+    stepIndex: new Int32Array(n).fill(stepNumber),
+    segment: new Uint8Array(n),
+    bytes: result.bytes,
+    byteEnds: result.byteEnds,
+  };
+  let segment = 0;
+  for (let i = 0; i < n; i++) {
+    const firstByte = i === 0 ? 0 : (result.byteEnds[i - 1] as number);
+    while (segment < parsed.segments.length - 1 && firstByte >= (parsed.segments[segment]?.end ?? 0)) segment++;
+    chunk.segment[i] = segmentCode(firstByte >= turnEnd && turnEnd < result.bytes.length ? 'stop' : (parsed.segments[segment]?.kind ?? 'thought'));
+  }
+  return { chunk, text: decoder.decode(result.bytes.subarray(0, turnEnd)), parsed };
+}
+
+/** The turn as it is read again from its event. */
+export function parseLoggedTurn(generation: EventData['generation.completed'], bytes: Uint8Array): ParsedTurn {
+  return parseReact(bytes, generation.finishReason === 'length' ? 'length' : generation.stopString !== null ? 'stop' : null);
+}
+
+const cutOf = (result: GenerationResult): 'length' | 'stop' | null =>
+  result.finishReason === 'length' ? 'length' : result.stopString !== null ? 'stop' : null;
+
+/** Where the turn's own bytes end: before the stop string, or before the end-of-turn token. */
+function endOfTurnBytes(result: GenerationResult): number {
+  const { bytes, byteEnds, ids, stopString, finishReason } = result;
+  if (stopString !== null) {
+    const found = lastIndexOfBytes(bytes, encoder.encode(stopString));
+    return found === -1 ? bytes.length : found;
+  }
+  if (finishReason === 'eos' && ids.length > 0) return ids.length > 1 ? (byteEnds[ids.length - 2] as number) : 0;
+  return bytes.length;
+}
+
+function lastIndexOfBytes(haystack: Uint8Array, needle: Uint8Array): number {
+  outer: for (let at = haystack.length - needle.length; at >= 0; at--) {
+    for (let i = 0; i < needle.length; i++) if (haystack[at + i] !== needle[i]) continue outer;
+    return at;
+  }
+  return -1;
+}
+
+/** The boundary where a number that is no log-probability is refused; NaN means "none" and is scored afterwards. */
+function checkLogprobs(result: GenerationResult, firstPosition: number, where: string): void {
+  const { ids, logprobs, byteEnds } = result;
+  if (logprobs.length !== ids.length || byteEnds.length !== ids.length)
+    throw new Invalid(`The backend returned ${ids.length} tokens but ${logprobs.length} log-probabilities for ${where}.`);
+  for (let i = 0; i < logprobs.length; i++) {
+    const value = logprobs[i] as number;
+    if (Number.isNaN(value)) continue;
+    // -9999 and the lowest float are how servers spell minus infinity; a sampled token cannot have it.
+    if (!(value <= 1e-4 && value > -9000))
+      throw new Invalid(`The log-probability ${value} at token ${firstPosition + i} of ${where} is none: a sampled token has a finite value of at most 0.`, {
+        position: firstPosition + i,
+        value,
+      });
+  }
+}
