@@ -40,7 +40,7 @@ const PACKAGES = {
 };
 
 /** Where a process starts and may look at its environment. */
-const EDGES = ['server/env.ts', 'server/main.ts', 'server/cli.ts', 'scripts/', 'e2e/', 'next.config.ts', 'vitest.config.ts', 'drizzle.config.ts'];
+const EDGES = ['server/env.ts', 'server/main.ts', 'server/cli.ts', 'scripts/', 'e2e/', 'next.config.ts', 'vitest.config.ts', 'playwright.config.ts', 'drizzle.config.ts', 'db/testing/'];
 
 const problems = [];
 for (const file of sources(root)) {

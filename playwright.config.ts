@@ -1,0 +1,33 @@
+/** The browser journeys: a production build, a fresh data folder, an installed Chromium. */
+import { defineConfig } from '@playwright/test';
+
+const chromium = process.env.STUDIO_TEST_CHROMIUM || '/usr/bin/chromium';
+
+export default defineConfig({
+  testDir: './e2e',
+  testMatch: '**/*.spec.ts',
+  outputDir: '.cache/playwright',
+  // One server and two cores: journeys run one after another.
+  workers: 1,
+  fullyParallel: false,
+  timeout: 120_000,
+  expect: { timeout: 20_000 },
+  reporter: [['list'], ['json']],
+  globalSetup: './e2e/global-setup.ts',
+  use: {
+    browserName: 'chromium',
+    launchOptions: {
+      executablePath: chromium,
+      args: [
+        ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
+        '--disable-gpu',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
+        '--no-first-run',
+      ],
+    },
+    screenshot: 'only-on-failure',
+    trace: 'retain-on-failure',
+  },
+});
