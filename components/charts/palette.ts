@@ -35,7 +35,7 @@ export const DATA_COLOURS: Record<ThemeName, ThemeColours> = {
     ink: [236, 234, 228],
     neutral: [44, 44, 41],
     below: [30, 96, 164],
-    above: [172, 79, 20],
+    above: [170, 78, 20],
     sequence: [112, 80, 168],
     belowMark: [106, 174, 234],
     aboveMark: [240, 146, 79],

@@ -1,0 +1,93 @@
+/** The numbers of one token, by the definitions of core/training. Null is "there is none", never 0. */
+import type { WeightSpan } from '../../server/core/tokens/chunk';
+import type { WireTokens } from '../../server/core/tokens/wire';
+import { DEFAULT_LOSS_OPTIONS } from '../../server/core/training/loss';
+import { EXPONENT_LIMIT } from '../../server/core/training/bounded-exp';
+import { lastAtMost } from './layout';
+
+export interface TokenNumbers {
+  logprob: number | null;
+  probability: number | null;
+  policy: number | null;
+  ref: number | null;
+  /** exp(policy − ref), the exponent clamped to ±20. */
+  ratio: number | null;
+  /** k3: e^d − d − 1, d = ref − policy clamped to ±20. */
+  kl: number | null;
+  /** A[i, t] of the token's step; only sampled tokens have one. */
+  advantage: number | null;
+  /** −min(ratio·A, clip(ratio, 1 − ε, 1 + ε)·A) with the default ε; without the KL term and before any averaging. */
+  lossTerm: number | null;
+  /** The clip decided the loss term, so the token gives no gradient. */
+  clipped: boolean;
+  version: string | null;
+}
+
+const clampExponent = (value: number): number => Math.max(-EXPONENT_LIMIT, Math.min(EXPONENT_LIMIT, value));
+
+export const ratioOf = (policy: number, ref: number): number => Math.exp(clampExponent(policy - ref));
+
+export function klOf(policy: number, ref: number): number {
+  const d = clampExponent(ref - policy);
+  return Math.exp(d) - d - 1;
+}
+
+export function lossTermOf(ratio: number, advantage: number): { value: number; clipped: boolean } {
+  const { clipLow, clipHigh } = DEFAULT_LOSS_OPTIONS;
+  const free = ratio * advantage;
+  const held = Math.max(1 - clipLow, Math.min(1 + clipHigh, ratio)) * advantage;
+  return { value: 0 - Math.min(free, held), clipped: held < free };
+}
+
+export function versionAt(spans: readonly WeightSpan[], position: number): number {
+  if (spans.length === 0) return -1;
+  const at = lastAtMost(
+    spans.map((span) => span.start),
+    spans.length,
+    position,
+  );
+  const span = spans[at];
+  return span && position >= span.start && position < span.end ? at : -1;
+}
+
+export function numbersAt(
+  tokens: WireTokens,
+  position: number,
+  advantages: readonly (number | null)[] | null,
+  weights: readonly WeightSpan[],
+): TokenNumbers {
+  const sampled = tokens.mask[position] === 1;
+  const logprob = number(tokens.logprobs[position]);
+  const policy = number(tokens.policyLogprobs?.[position]);
+  const ref = number(tokens.refLogprobs?.[position]);
+  const both = policy !== null && ref !== null;
+  const ratio = both ? ratioOf(policy, ref) : null;
+  const advantage = sampled ? number(advantages?.[tokens.stepIndex[position] as number]) : null;
+  const loss = ratio !== null && advantage !== null ? lossTermOf(ratio, advantage) : null;
+  return {
+    logprob,
+    probability: logprob === null ? null : Math.exp(logprob),
+    policy,
+    ref,
+    ratio,
+    kl: both ? klOf(policy, ref) : null,
+    advantage,
+    lossTerm: loss?.value ?? null,
+    clipped: loss?.clipped ?? false,
+    version: weights[versionAt(weights, position)]?.version ?? null,
+  };
+}
+
+function number(value: number | null | undefined): number | null {
+  return value === undefined || value === null || Number.isNaN(value) ? null : value;
+}
+
+/** A float32 in the fewest digits that still mean exactly it, with a true minus sign: `−0.41234514`. */
+export function exactFloat32(value: number): string {
+  if (Number.isFinite(value) && Math.fround(value) === value)
+    for (let digits = 1; digits <= 9; digits++) {
+      const short = Number(value.toPrecision(digits));
+      if (Math.fround(short) === value) return String(short).replace('-', '−');
+    }
+  return String(value).replace('-', '−');
+}
