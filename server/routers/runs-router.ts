@@ -1,8 +1,8 @@
 /** Runs: input schema → verb → output. */
 import { type TrackedEnvelope, tracked } from '@trpc/server';
 import type { FailureCount, Page, RunDetail, RunFeedEntry, RunSummary } from '../core/views';
+import { followRunFeed } from '../realtime/follow-run-feed';
 import { cancelRun } from '../services/runs/cancel-run';
-import { followRunFeed } from '../services/runs/follow-run-feed';
 import { getRun } from '../services/runs/get-run';
 import { listFailures } from '../services/runs/list-failures';
 import { listRuns } from '../services/runs/list-runs';
@@ -35,7 +35,8 @@ export const runsRouter = router({
     signal,
   }): AsyncGenerator<TrackedEnvelope<RunFeedEntry[]>, void> {
     try {
-      const batches = followRunFeed({ ctx: ctx.serviceContext, input, runLog: ctx.runLog, signal });
+      const { runLog, connectionDrained } = ctx;
+      const batches = followRunFeed({ ctx: ctx.serviceContext, input, runLog, connectionDrained, signal });
       for await (const batch of batches) yield tracked(String(batch.at(-1)?.seq ?? 0), batch);
     } catch (error) {
       throw toTrpcError(error, ctx.services.logger, 'runs.feed');

@@ -2,10 +2,11 @@
  * The ladder of procedures: public → viewer → reviewer → operator → admin. Routers build on these alone, so that no
  * route can forget its check; `meta.role` says which rung a procedure stands on, for a test that walks the router.
  */
-import { initTRPC, TRPCError } from '@trpc/server';
+import { initTRPC } from '@trpc/server';
 import superjson from 'superjson';
 import { Unauthenticated } from '../core/errors';
 import type { Role } from '../core/vocabulary';
+import { silentLogger } from '../observability/logger';
 import type { RunLogBus } from '../realtime/run-log-bus';
 import { type Actor, requireRole, type ServiceContext } from '../services/context';
 import { toTrpcError } from './error-mapping';
@@ -17,6 +18,8 @@ export interface RequestContext {
   /** Null when nobody is signed in. */
   actor: Actor | null;
   runLog: RunLogBus;
+  /** Resolves when the caller's connection has taken what was sent; absent where one answer is all there is. */
+  connectionDrained?: (signal: AbortSignal | undefined) => Promise<void>;
 }
 
 export interface ProcedureMeta {
@@ -29,8 +32,11 @@ const t = initTRPC
   .meta<ProcedureMeta>()
   .create({
     transformer: superjson,
-    // A stack is for the log. tRPC would add it outside production.
-    errorFormatter: ({ shape }) => ({ ...shape, data: { ...shape.data, stack: undefined } }),
+    // Failures outside a procedure (unreadable JSON, an unknown path) come here unmapped. A stack is for the log.
+    errorFormatter: ({ shape, error, ctx, path }) => {
+      const told = toTrpcError(error, ctx?.services.logger ?? silentLogger, path ?? 'trpc');
+      return { ...shape, message: told.message, data: { ...shape.data, stack: undefined } };
+    },
   });
 
 export const router = t.router;
@@ -44,20 +50,11 @@ const withErrorMapping = t.procedure.use(async ({ ctx, next, path }) => {
 
 function rung(role: Role) {
   return withErrorMapping.meta({ role }).use(({ ctx, next, path }) => {
-    if (!ctx.actor) throw asCause(new Unauthenticated('You are not signed in. Sign in and try again.'));
+    if (!ctx.actor) throw new Unauthenticated('You are not signed in. Sign in and try again.');
     const serviceContext: ServiceContext = { ...ctx.services, actor: ctx.actor };
-    try {
-      requireRole(serviceContext, role, `The operation ${path}`);
-    } catch (error) {
-      throw asCause(error);
-    }
+    requireRole(serviceContext, role, `The operation ${path}`);
     return next({ ctx: { ...ctx, actor: ctx.actor, serviceContext } });
   });
-}
-
-/** tRPC wraps foreign errors itself; wrapping here keeps the family's error as the cause. */
-function asCause(error: unknown): TRPCError {
-  return new TRPCError({ code: 'INTERNAL_SERVER_ERROR', cause: error });
 }
 
 export const procedures = {
