@@ -1,0 +1,201 @@
+/** The command line: `studio rollout | export | loss | skill | dataset | backend | sign-in`. Results on standard output, the rest on standard error. */
+import { readFile } from 'node:fs/promises';
+import { basename, extname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { answers, connect, type StudioClient } from './commands/client';
+import { exportRun } from './commands/export';
+import { addLossOptions, runLoss } from './commands/loss';
+import { rollout } from './commands/rollout';
+import { systemAmbient } from './core/ambient';
+import { Conflict, ERROR_EDGES, Invalid, isStudioError } from './core/errors';
+import { type Environment, parseEnvironment } from './env';
+import { createLogger } from './observability/logger';
+import { readServerFile } from './server-file';
+import { startStudio } from './studio';
+
+/** The folder of package.json: one above server/ and one above dist/. */
+const packageRoot = fileURLToPath(new URL('..', import.meta.url));
+const stopping = new AbortController();
+
+const program = new Command('studio')
+  .description('Trajectory Studio from the command line. It goes through the studio that runs on the data folder, or starts one for as long as the command takes.')
+  .showHelpAfterError('(studio --help shows the commands)')
+  .exitOverride();
+
+program
+  .command('rollout')
+  .description('Start a run, wait for it, print what came of it.')
+  .requiredOption('--skill <name>', 'skill to use, its newest version')
+  .requiredOption('--dataset <name>', 'dataset to take tasks from')
+  .option('--backend <name>', 'inference backend (the default one when absent)')
+  .option('--group-size <n>', 'trajectories a task', wholeNumber(1), 8)
+  .option('--tasks <n>', 'how many tasks of the dataset (all when absent)', wholeNumber(1))
+  .option('--seed <n>', 'seed of the run', wholeNumber(0))
+  .option('--name <name>', 'name of the run')
+  .option('--temperature <t>', 'sampling temperature instead of the skill\'s', decimal)
+  .option('--json', 'print one JSON object')
+  .action(async ({ json, ...request }) => {
+    await withClient(async (client) => {
+      const { report, run } = await rollout(client, request, stopping.signal);
+      for (const notice of run.notices) process.stderr.write(`${notice}\n`);
+      if (json) print(JSON.stringify(report));
+      else print(`${report.run_id}: ${report.completed} of ${report.trajectories} trajectories completed, mean reward ${report.mean_reward?.toFixed(3) ?? '–'}, ${report.seconds} s`);
+      if (client.url) process.stderr.write(`Open ${client.url}/runs/${report.run_id}\n`);
+    });
+  });
+
+program
+  .command('export <run-id>')
+  .description('Write the token sequences of a run to a file.')
+  .requiredOption('--out <file>', 'where to')
+  .option('--format <format>', 'jsonl', 'jsonl')
+  .option('--json', 'print one JSON object')
+  .action(async (runId: string, { out, format, json }) => {
+    if (format !== 'jsonl') throw new Invalid(`The format ${JSON.stringify(format)} is not known; this version writes jsonl.`);
+    await withClient(async (client) => {
+      const { lines, bytes } = await exportRun(client, runId, out);
+      print(json ? JSON.stringify({ run_id: runId, file: out, lines, bytes }) : `${lines} token sequences, ${bytes} bytes, in ${out}`);
+    });
+  });
+
+addLossOptions(program.command('loss <file>').description('Advantages and policy loss of a file of token sequences.'))
+  .option('--json', 'print one JSON object')
+  .action(async (file: string, { json, ...options }) => {
+    const report = await runLoss(file, options);
+    const { advantages, ...figures } = report;
+    print(json ? JSON.stringify(report) : `${Object.entries(figures).map(([name, value]) => `${name} ${value}`).join('\n')}\ntrajectories ${Object.keys(advantages).length}`);
+  });
+
+program
+  .command('skill <file>')
+  .description('Save a skill from a YAML file as a new version.')
+  .action(async (file: string) => {
+    const yaml = await readTextFile(file);
+    await withClient(async (client) => {
+      const { name, version } = await client.saveSkill(yaml);
+      print(`${name} version ${version}`);
+    });
+  });
+
+program
+  .command('dataset <file>')
+  .description('Import a dataset from a JSON Lines file.')
+  .option('--name <name>', 'its name (the file\'s, when absent)')
+  .action(async (file: string, { name }) => {
+    const jsonl = await readTextFile(file);
+    await withClient(async (client) => {
+      const imported = await client.importDataset(name ?? basename(file, extname(file)), jsonl);
+      print(`${imported.name}: ${imported.taskCount} tasks`);
+    });
+  });
+
+program
+  .command('backend <name>')
+  .description('Add an embedded backend for a GGUF file.')
+  .requiredOption('--model <file>', 'the GGUF file')
+  .action(async (name: string, { model }) => {
+    await withClient(async (client) => {
+      await client.addBackend({ name, modelPath: resolve(model) });
+      print(name);
+    });
+  });
+
+program
+  .command('sign-in')
+  .description('Print an address that signs one person in to the running studio, once.')
+  .option('--next <path>', 'page to open afterwards')
+  .action(async ({ next }) => {
+    await withClient(async (client) => {
+      if (client.url === null) throw new Conflict('No studio runs on this data folder. Start one with: npm start');
+      print(await client.signInAddress(next));
+    });
+  });
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.on(signal, () => {
+    if (stopping.signal.aborted) process.exit(130);
+    stopping.abort();
+  });
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.exitCode = explain(error);
+}
+
+async function withClient(use: (client: StudioClient) => Promise<void>): Promise<void> {
+  const client = await openClient(parseEnvironment(process.env));
+  try {
+    await use(client);
+  } finally {
+    await client.close();
+  }
+}
+
+/** The studio that holds the data folder, or one of this command's own. */
+async function openClient(environment: Environment): Promise<StudioClient> {
+  const running = await findServer(environment.dataDir);
+  if (running) return connect({ ...running, lasting: true });
+  try {
+    const studio = await startStudio({
+      environment: { ...environment, host: '127.0.0.1', port: 0, publicUrl: null },
+      ambient: systemAmbient(),
+      logger: createLogger(environment.logLevel === 'info' ? 'warn' : environment.logLevel),
+      packageRoot,
+      development: false,
+      withPages: false,
+      onFatal: (error) => process.exit(explain(error)),
+    });
+    const own = await readServerFile(environment.dataDir);
+    if (!own) throw new Conflict(`The file server.json in ${environment.dataDir} is gone. Run the command again.`);
+    return connect({ ...own, lasting: false }, () => studio.stop());
+  } catch (error) {
+    // Another command or a studio may just be opening the same folder: then it is the one to ask.
+    if (!(error instanceof Conflict)) throw error;
+    for (let waited = 0; waited < 20_000 && !stopping.signal.aborted; waited += 500) {
+      await new Promise((done) => setTimeout(done, 500));
+      const other = await findServer(environment.dataDir);
+      if (other) return connect({ ...other, lasting: true });
+    }
+    throw error;
+  }
+}
+
+async function findServer(dataDir: string): Promise<{ url: string; token: string } | null> {
+  const file = await readServerFile(dataDir);
+  return file && (await answers(file.url)) ? file : null;
+}
+
+async function readTextFile(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (cause) {
+    throw new Invalid(`${file} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}.`, {}, { cause });
+  }
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** The error as one sentence; returns the exit code it means. */
+function explain(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  return isStudioError(error) ? ERROR_EDGES[error.code].exit : 1;
+}
+
+function wholeNumber(least: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least) throw new InvalidArgumentError(`It must be a whole number of at least ${least}.`);
+    return value;
+  };
+}
+
+function decimal(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('It must be a number.');
+  return value;
+}

@@ -1,0 +1,61 @@
+/** `studio rollout`: starts a run, shows its progress and prints what came of it as one JSON object. */
+import { Cancelled } from '../core/errors';
+import type { RunDetail } from '../core/views';
+import type { StartRunRequest, StudioClient } from './client';
+import { createProgress } from './progress';
+
+export interface RolloutReport {
+  run_id: string;
+  trajectories: number;
+  completed: number;
+  failed: number;
+  mean_reward: number | null;
+  groups: number;
+  seconds: number;
+}
+
+const POLL_MS = 400;
+const ENDED = new Set(['completed', 'cancelled', 'failed']);
+
+/** @param signal stops the watching; the run itself goes on where it runs. */
+export async function rollout(client: StudioClient, request: StartRunRequest, signal: AbortSignal): Promise<{ report: RolloutReport; run: RunDetail }> {
+  const runId = await client.startRun(request);
+  const progress = createProgress(process.stderr);
+  try {
+    for (;;) {
+      const run = await client.getRun(runId);
+      progress.show(run);
+      if (ENDED.has(run.status)) return { report: reportOf(run), run };
+      if (signal.aborted) throw new Cancelled(watchingEnded(client, runId), { runId });
+      await pause(POLL_MS, signal);
+    }
+  } finally {
+    progress.end();
+  }
+}
+
+function watchingEnded(client: StudioClient, runId: string): string {
+  return client.url === null
+    ? `Stopped. The run ${runId} goes on where it stands when the studio is started again on this data folder.`
+    : `Stopped watching. The run ${runId} goes on in the studio at ${client.url}.`;
+}
+
+export function reportOf(run: RunDetail): RolloutReport {
+  const { counts } = run;
+  return {
+    run_id: run.runId,
+    trajectories: run.taskCount * run.groupSize,
+    completed: counts.completed + counts.truncated,
+    failed: counts.failed + counts.timed_out + counts.cancelled,
+    mean_reward: run.meanReward,
+    groups: run.taskCount,
+    seconds: Math.round(((run.finishedAtMs ?? run.createdAtMs) - run.createdAtMs) / 10) / 100,
+  };
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });
+  });
+}
