@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NotFound } from '../core/errors';
-import { addLossOptions, describeLoss, type LossCommandOptions, lossOptionsFrom, runLoss } from './loss';
+import { addLossOptions, describeLoss, type GivenLossOptions, runLoss } from './loss';
 
 let folder = '';
 beforeAll(async () => {
@@ -25,7 +25,7 @@ const line = (id: string, more: object = {}): Record<string, unknown> => ({
   ...more,
 });
 
-async function lossOf(lines: (object | string)[], options: Partial<LossCommandOptions> = {}) {
+async function lossOf(lines: (object | string)[], options: GivenLossOptions = {}) {
   const path = join(folder, 'batch.jsonl');
   await writeFile(path, lines.map((l) => (typeof l === 'string' ? l : JSON.stringify(l))).join('\n'));
   return runLoss(path, options);
@@ -152,58 +152,29 @@ describe('studio loss', () => {
 
 describe('its options on the command line', () => {
   const read = (...words: string[]) =>
-    lossOptionsFrom(
-      addLossOptions(new Command().exitOverride().configureOutput({ writeErr: () => {} }))
-        .parse(words, { from: 'user' })
-        .opts(),
-    );
+    addLossOptions(new Command().exitOverride().configureOutput({ writeErr: () => {} }))
+      .parse(words, { from: 'user' })
+      .opts<GivenLossOptions>();
 
-  it('have the defaults of the loss', () => {
-    expect(read()).toMatchObject({
-      estimator: 'step-group',
-      denominator: 'ref',
-      clipLow: 0.2,
-      clipHigh: 0.2,
-      klCoef: 0.01,
-      kl: 'k3',
-      aggregate: 'trajectory-sum',
-      unbiased: false,
-      assumeOnPolicy: false,
-      stepWeight: 1,
-      gamma: 0.95,
-    });
-    expect(Object.keys(read('--json'))).not.toContain('json');
+  it('have the defaults of the loss', async () => {
+    const lines = [line('t1'), line('t2', { step_rewards: [0] })];
+    expect(await lossOf(lines, read())).toEqual(await lossOf(lines));
+  });
+
+  it('set both ends of the clip range at once, or each', async () => {
+    const lines = [line('t1'), line('t2', { step_rewards: [0] })];
+    expect(await lossOf(lines, read('--clip', '0.3'))).toEqual(await lossOf(lines, { clipLow: 0.3, clipHigh: 0.3 }));
+    expect(await lossOf(lines, read('--clip', '0.3', '--clip-high', '0.1'))).toEqual(
+      await lossOf(lines, { clipLow: 0.3, clipHigh: 0.1 }),
+    );
   });
 
   it('are read from their words', () => {
-    expect(
-      read(
-        '--clip',
-        '0.3',
-        '--clip-high',
-        '0.28',
-        '--kl-coef',
-        '0',
-        '--kl',
-        'k1',
-        '--denominator',
-        'old',
-        '--aggregate',
-        'token-mean',
-        '--unbiased',
-        '--assume-on-policy',
-        '--estimator',
-        'leave-one-out',
-        '--gamma',
-        '1',
-        '--step-weight',
-        '0.5',
-      ),
-    ).toEqual({
+    const words =
+      '--kl-coef 0 --kl k1 --denominator old --aggregate token-mean --unbiased --assume-on-policy --estimator leave-one-out --gamma 1 --step-weight 0.5';
+    expect(read(...words.split(' '))).toEqual({
       estimator: 'leave-one-out',
       denominator: 'old',
-      clipLow: 0.3,
-      clipHigh: 0.28,
       klCoef: 0,
       kl: 'k1',
       aggregate: 'token-mean',

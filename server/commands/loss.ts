@@ -35,9 +35,12 @@ export const DEFAULT_LOSS_COMMAND_OPTIONS: LossCommandOptions = {
   assumeOnPolicy: false,
 };
 
+/** What may be given, as `addLossOptions` declares it: `clip` sets both ends that are not set themselves. */
+export type GivenLossOptions = Partial<LossCommandOptions> & { clip?: number };
+
 /** Throws Invalid with the line where the file is wrong, NotFound when there is none. */
-export async function runLoss(path: string, options: Partial<LossCommandOptions> = {}): Promise<LossReport> {
-  const settings = { ...DEFAULT_LOSS_COMMAND_OPTIONS, ...options };
+export async function runLoss(path: string, options: GivenLossOptions = {}): Promise<LossReport> {
+  const settings = withDefaults(options);
   const sums = new LossSums(settings);
   const book = new TrajectoryBook();
   let lineNumber = 0;
@@ -153,7 +156,7 @@ function advice(missing: string[], hasSampled: boolean): string {
   return 'Score the batch first; it has no logprobs either that could stand for them.';
 }
 
-/** Declares the options on a command; `lossOptionsFrom(command.opts())` reads them back. */
+/** Declares the options on a command; what commander reads of them is what `runLoss` takes. */
 export function addLossOptions(command: Command): Command {
   const d = DEFAULT_LOSS_COMMAND_OPTIONS;
   return command
@@ -166,22 +169,19 @@ export function addLossOptions(command: Command): Command {
         .choices(DENOMINATORS)
         .default(d.denominator),
     )
-    .option('--clip <number>', 'clip range on both sides', notNegative, d.clipLow)
+    .option('--clip <number>', `clip range on both sides (${d.clipLow} when absent)`, notNegative)
     .option('--clip-low <number>', 'clip range below 1, instead of --clip', notNegative)
     .option('--clip-high <number>', 'clip range above 1, instead of --clip', notNegative)
     .option('--kl-coef <number>', 'weight of the KL term', finiteNumber, d.klCoef)
     .addOption(new Option('--kl <name>', 'estimator of the KL term').choices(KL_KINDS).default(d.kl))
     .addOption(new Option('--aggregate <name>', 'how tokens are averaged').choices(AGGREGATES).default(d.aggregate))
-    .option('--assume-on-policy', 'let logprobs stand for policy and reference log-probabilities that are absent')
-    .option('--json', 'print one JSON object');
+    .option('--assume-on-policy', 'let logprobs stand for policy and reference log-probabilities that are absent');
 }
 
-/** What commander read of the options of `addLossOptions`. */
-export function lossOptionsFrom(parsed: Record<string, unknown>): LossCommandOptions {
-  const { clip, clipLow, clipHigh, ...rest } = parsed as Partial<LossCommandOptions> & { clip?: number };
-  const known = Object.fromEntries(Object.entries(rest).filter(([key]) => key in DEFAULT_LOSS_COMMAND_OPTIONS));
-  const both = clip ?? DEFAULT_LOSS_COMMAND_OPTIONS.clipLow;
-  return { ...DEFAULT_LOSS_COMMAND_OPTIONS, ...known, clipLow: clipLow ?? both, clipHigh: clipHigh ?? both };
+function withDefaults({ clip, clipLow, clipHigh, ...rest }: GivenLossOptions): LossCommandOptions {
+  const d = DEFAULT_LOSS_COMMAND_OPTIONS;
+  const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
+  return { ...d, ...given, clipLow: clipLow ?? clip ?? d.clipLow, clipHigh: clipHigh ?? clip ?? d.clipHigh };
 }
 
 /** The report as lines for a person; `--json` prints the object itself. */
