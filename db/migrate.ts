@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { Sql } from 'postgres';
 import { Conflict, Unavailable } from '../server/core/errors';
 
-interface Migration {
+export interface Migration {
   tag: string;
   createdAtMs: number;
   hash: string;
@@ -17,6 +17,21 @@ interface Migration {
 
 /** Any fixed number: workers that start together wait for each other. */
 const LOCK_KEY = 7_391_204_155;
+
+const BOOKKEEPING = `create schema if not exists drizzle;
+  create table drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint);`;
+
+/** What brings an empty database to the schema of this code, as one script. */
+export function scriptForEmptyDatabase(migrations: Migration[]): string {
+  const record = migrations.map(({ hash, createdAtMs }) => `('${hash}', ${createdAtMs})`).join(', ');
+  return [
+    'begin;',
+    BOOKKEEPING,
+    ...migrations.map((migration) => migration.statements),
+    `insert into drizzle.__drizzle_migrations (hash, created_at) values ${record};`,
+    'commit;',
+  ].join('\n');
+}
 
 /** db/migrations, from this file in TypeScript as from a bundle in dist/. */
 export function migrationsFolder(): string {
@@ -36,7 +51,7 @@ export async function readMigrations(folder = migrationsFolder()): Promise<Migra
           tag,
           createdAtMs: when,
           hash: createHash('sha256').update(text).digest('hex'),
-          statements: text.replaceAll('--> statement-breakpoint', ''),
+          statements: `${text.replaceAll('--> statement-breakpoint', '')};`,
         };
       }),
     );
@@ -59,9 +74,7 @@ export async function migrate(sql: Sql, where: string, migrations?: Migration[])
     await tx`select pg_advisory_xact_lock(${LOCK_KEY})`;
     const [present] = await tx<{ present: boolean }[]>`
       select to_regclass('drizzle.__drizzle_migrations') is not null as present`;
-    if (!present?.present)
-      await tx.unsafe(`create schema if not exists drizzle;
-        create table drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`);
+    if (!present?.present) await tx.unsafe(BOOKKEEPING);
     const rows = await tx<{ hash: string }[]>`select hash from drizzle.__drizzle_migrations`;
     const done = new Set(rows.map((row) => row.hash));
     const hashes = new Set(known.map((migration) => migration.hash));

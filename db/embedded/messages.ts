@@ -1,7 +1,7 @@
 /** What the studio and its database process say to each other over the fork's channel. */
 export type ToChild =
   | { type: 'open'; dataDir: string; socketPath: string; studioPid: number }
-  /** Makes a new, empty database in `folder` and ends. */
+  /** Makes a new database in `folder`, migrated and without rows, and ends. */
   | { type: 'initialise'; folder: string }
   | { type: 'close' };
 

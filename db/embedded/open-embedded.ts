@@ -1,12 +1,12 @@
 /** The embedded database: its process, its socket, and a postgres.js client on it. */
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Sql } from 'postgres';
 import { Conflict, type StudioError, Unavailable } from '../../server/core/errors';
 import type { Logger } from '../../server/observability/logger';
 import { connectClient } from '../client';
-import { folderError } from '../database-errors';
+import { codeOf, folderError } from '../database-errors';
 import { ask, forkDatabaseProcess } from './child-process';
 import type { FromChild } from './messages';
 
@@ -25,7 +25,7 @@ export async function openEmbedded(
   logger: Logger,
   onLost: (error: StudioError) => void,
 ): Promise<EmbeddedServer> {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 }).catch((error) => {
+  await makeFolder(dataDir).catch((error) => {
     throw folderError(error, dataDir);
   });
   // Socket addresses hold about 100 bytes, and data folders may have longer names: the socket lives elsewhere.
@@ -71,6 +71,26 @@ export async function openEmbedded(
     },
   };
 }
+
+/** Like mkdir's `recursive`, which never returns where a parent refuses with ENOENT (as /proc does). */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    const code = codeOf(error)?.code;
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return;
+    const parent = dirname(path);
+    if (code !== 'ENOENT' || parent === path || (await exists(parent))) throw error;
+    await makeFolder(parent);
+    await makeFolder(path);
+  }
+}
+
+const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );
 
 function openError(answer: FromChild, dataDir: string): StudioError {
   if (answer.type === 'in_use')

@@ -6,6 +6,7 @@ import { fsyncSync } from 'node:fs';
 import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { isStudioError } from '../../server/core/errors';
+import { readMigrations, scriptForEmptyDatabase } from '../migrate';
 import { FolderInUse, type FolderLock, lockWorkingDirectory } from './folder-lock';
 import type { FromChild, ToChild } from './messages';
 import { prepareFolder } from './prepare-folder';
@@ -14,7 +15,13 @@ import { prepareFolder } from './prepare-folder';
  * Measured: PostgreSQL's 128 MB of shared buffers make this process 290 MB, 16 MB make it 150 MB and are as fast here,
  * because the operating system caches the same pages. Small log segments keep a fresh folder and recovery small.
  */
-const SETTINGS = { shared_buffers: '16MB', wal_buffers: '1MB', max_connections: '4', fsync: 'on' };
+const SETTINGS = {
+  shared_buffers: '16MB',
+  wal_buffers: '1MB',
+  max_connections: '4',
+  fsync: 'on',
+  wal_sync_method: 'fsync',
+};
 const INITIAL_SETTINGS = ['--wal-segsize=1'];
 
 const recentLog: string[] = [];
@@ -41,7 +48,8 @@ function startParameters(): string[] {
 
 /**
  * PGlite's file system ignores fsync, which would make "durable" mean "survives this process". With this it means
- * what it says: a commit returns when the log is on the disk. Typed by hand: Emscripten's internals have no types.
+ * what it says: a commit returns when the log is on the disk (wal_sync_method must be fsync: Emscripten's fdatasync does
+ * nothing). Typed by hand: Emscripten's internals have no types.
  */
 function honourFsync(pglite: PGlite): void {
   const module: unknown = pglite.Module;
@@ -88,6 +96,7 @@ async function initialise(folder: string): Promise<void> {
     onStderr: hear,
     onStdout: () => false,
   });
+  await pglite.exec(scriptForEmptyDatabase(await readMigrations()));
   await pglite.close();
   await say({ type: 'initialised' });
   process.exit(0);

@@ -1,15 +1,17 @@
 /**
  * A new database folder. Making one from nothing takes seconds and 700 MB for a moment, so it is done once for each
- * engine version in a process of its own, kept as a template beside the code, and copied from then on.
+ * engine version and schema, in a process of its own, kept as a template beside the code, and copied from then on.
  */
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { cp, mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Invalid } from '../../server/core/errors';
+import { readMigrations, scriptForEmptyDatabase } from '../migrate';
 import { runChild } from './child-process';
 
+const PREFIX = 'embedded-database-';
 /** Raise when the settings a new folder is made with change. */
 const TEMPLATE_FORMAT = 1;
 
@@ -35,7 +37,9 @@ const exists = (path: string): Promise<boolean> =>
 
 /** Makes the template if there is none, and returns where it lies; null where the code's folder cannot be written. */
 export async function prepareTemplate(): Promise<string | null> {
-  const template = join(cacheFolder(), `embedded-database-${await engineVersion()}-${TEMPLATE_FORMAT}`);
+  const hash = createHash('sha256').update(scriptForEmptyDatabase(await readMigrations()));
+  const key = `${await engineVersion()}-${TEMPLATE_FORMAT}-${hash.digest('hex').slice(0, 12)}`;
+  const template = join(cacheFolder(), `${PREFIX}${key}`);
   if (await exists(template)) return template;
   const partial = `${template}.${randomBytes(6).toString('hex')}.partial`;
   try {
