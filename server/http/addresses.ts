@@ -33,8 +33,9 @@ export function createAddresses(options: { host: string; port: number; publicUrl
 
   const allowsHost = (given: string | undefined): boolean => {
     const value = given?.toLowerCase();
-    if (!value) return false;
-    if (publicUrl && value === publicUrl.host) return true;
+    return value !== undefined && (value === publicUrl?.host || isOwnHost(value));
+  };
+  const isOwnHost = (value: string): boolean => {
     if (names.has(value)) return true;
     // On every interface people come by number; a number cannot be rebound, a foreign name can.
     if (!everyInterface) return false;
@@ -58,7 +59,7 @@ export function createAddresses(options: { host: string; port: number; publicUrl
       if (url.origin !== origin.toLowerCase()) return false;
       if (publicUrl && url.origin === publicUrl.origin) return true;
       if (url.protocol !== 'http:') return false;
-      return allowsHost(url.port ? url.host : `${url.host}:80`) || allowsHost(url.host);
+      return isOwnHost(url.host) || isOwnHost(`${url.host}:80`);
     },
   };
 }

@@ -8,20 +8,22 @@ const MAX_KEYS = 10_000;
 
 /** `burst` at once, then `perMinute` a minute. */
 export function createRateLimit(options: { burst: number; perMinute: number }): RateLimit {
-  const buckets = new Map<string, { left: number; atMs: number }>();
+  const costMs = 60_000 / options.perMinute;
+  const fullMs = options.burst * costMs;
+  const buckets = new Map<string, { creditMs: number; atMs: number }>();
   return {
     take(key, nowMs) {
-      const bucket = buckets.get(key) ?? { left: options.burst, atMs: nowMs };
-      const gained = ((nowMs - bucket.atMs) / 60_000) * options.perMinute;
-      const left = Math.min(options.burst, bucket.left + Math.max(0, gained));
+      const bucket = buckets.get(key) ?? { creditMs: fullMs, atMs: nowMs };
+      const creditMs = Math.min(fullMs, bucket.creditMs + Math.max(0, nowMs - bucket.atMs));
+      const goesOn = creditMs >= costMs;
       // Deleting first keeps the map in order of last use, so that the bound drops the longest unused key.
       buckets.delete(key);
       if (buckets.size >= MAX_KEYS) {
         const oldest = buckets.keys().next().value;
         if (oldest !== undefined) buckets.delete(oldest);
       }
-      buckets.set(key, { left: left >= 1 ? left - 1 : left, atMs: nowMs });
-      return left >= 1;
+      buckets.set(key, { creditMs: goesOn ? creditMs - costMs : creditMs, atMs: nowMs });
+      return goesOn;
     },
   };
 }
