@@ -11,7 +11,7 @@ export interface Ambient {
   newId(prefix: IdPrefix): string;
 }
 
-export type IdPrefix = 'run' | 'grp' | 'trj' | 'ses' | 'usr' | 'skl' | 'dst' | 'bck' | 'aud' | 'wrk' | 'sgn';
+export type IdPrefix = 'run' | 'grp' | 'trj' | 'ses' | 'usr' | 'skl' | 'dst' | 'bck' | 'aud' | 'wrk' | 'sgn' | 'out';
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 
