@@ -18,12 +18,19 @@ export interface WireTokens extends TokenChunk {
   refLogprobs: Float32Array | null;
 }
 
-export function encodeTokens(chunk: TokenChunk & Partial<Pick<WireTokens, 'policyLogprobs' | 'refLogprobs'>>): Uint8Array {
+export function encodeTokens(
+  chunk: TokenChunk & Partial<Pick<WireTokens, 'policyLogprobs' | 'refLogprobs'>>,
+): Uint8Array {
   const n = chunk.ids.length;
   const { policyLogprobs: policy = null, refLogprobs: ref = null } = chunk;
   const wide = 4 + (policy ? 1 : 0) + (ref ? 1 : 0);
   const out = new Uint8Array(HEADER_BYTES + n * (wide * 4 + 2) + chunk.bytes.length);
-  new Uint32Array(out.buffer, 0, 4).set([MAGIC, n, chunk.bytes.length, (policy ? HAS_POLICY : 0) | (ref ? HAS_REF : 0)]);
+  new Uint32Array(out.buffer, 0, 4).set([
+    MAGIC,
+    n,
+    chunk.bytes.length,
+    (policy ? HAS_POLICY : 0) | (ref ? HAS_REF : 0),
+  ]);
   let at = HEADER_BYTES;
   const put = (part: ArrayBufferView): void => {
     out.set(new Uint8Array(part.buffer, part.byteOffset, part.byteLength), at);
@@ -50,7 +57,11 @@ export function decodeTokens(wire: Uint8Array | ArrayBuffer): WireTokens {
   const [magic = 0, n = 0, byteCount = 0, flags = 0] = head;
   const wide = 4 + (flags & HAS_POLICY ? 1 : 0) + (flags & HAS_REF ? 1 : 0);
   if (magic !== MAGIC || source.byteLength !== HEADER_BYTES + n * (wide * 4 + 2) + byteCount)
-    throw new Invalid('The token data is damaged: its length does not match its header.', { n, byteCount, size: source.byteLength });
+    throw new Invalid('The token data is damaged: its length does not match its header.', {
+      n,
+      byteCount,
+      size: source.byteLength,
+    });
   let at = source.byteOffset + HEADER_BYTES;
   const take = (size: number): number => {
     const start = at;
