@@ -1,0 +1,10 @@
+import type messages from '../../messages/en.json';
+import type { Locale } from './locale';
+
+/** A key that does not exist in the English messages is a type error. */
+declare module 'next-intl' {
+  interface AppConfig {
+    Locale: Locale;
+    Messages: typeof messages;
+  }
+}

@@ -1,0 +1,251 @@
+'use client';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useRouter, useSearchParams } from 'next/navigation';
+import { useTranslations } from 'next-intl';
+import { useState } from 'react';
+import { useMay } from '@/components/people/use-may';
+import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
+import { Button, ButtonLink } from '@/components/ui/button';
+import { Field, Select, TextInput } from '@/components/ui/field';
+import { count } from '@/components/ui/numbers';
+import { QueryView, useErrorSentence } from '@/components/ui/query-view';
+import { Skeleton } from '@/components/ui/skeleton';
+import { EmptyState, Notice } from '@/components/ui/state';
+import type { BackendSummary, DatasetSummary, SkillSummary } from '@/server/core/views';
+import { readStartRun, type StartRunFields, USUAL_GROUP_SIZE, USUAL_TASKS } from './start-run-fields';
+
+/** The start panel: waits for what can be chosen, says what is missing, and then shows the form. */
+export function StartForm() {
+  const t = useTranslations('start');
+  const trpc = useTRPC();
+  const skills = useQuery(trpc.skills.list.queryOptions());
+  const datasets = useQuery(trpc.datasets.list.queryOptions());
+  const backends = useQuery(trpc.backends.list.queryOptions(undefined, ON_ITS_OWN));
+  const loading = <FormSkeleton label={t('loading')} />;
+  return (
+    <QueryView query={skills} failed={t('skillsFailed')} loading={loading}>
+      {(skillList) => (
+        <QueryView query={datasets} failed={t('datasetsFailed')} loading={loading}>
+          {(datasetList) => {
+            if (skillList.length === 0)
+              return (
+                <EmptyState
+                  title={t('noSkills')}
+                  action={<ButtonLink href="/skills?new=1">{t('writeSkill')}</ButtonLink>}
+                >
+                  {t('noSkillsHint')}
+                </EmptyState>
+              );
+            if (datasetList.length === 0)
+              return (
+                <EmptyState
+                  title={t('noDatasets')}
+                  action={<ButtonLink href="/datasets">{t('importDataset')}</ButtonLink>}
+                >
+                  {t('noDatasetsHint')}
+                </EmptyState>
+              );
+            // A backend list that fails or is slow does not hold up the form: the default backend needs no choice.
+            return <FilledForm skills={skillList} datasets={datasetList} backends={backends.data ?? []} />;
+          }}
+        </QueryView>
+      )}
+    </QueryView>
+  );
+}
+
+function FilledForm({
+  skills,
+  datasets,
+  backends,
+}: {
+  skills: SkillSummary[];
+  datasets: DatasetSummary[];
+  backends: BackendSummary[];
+}) {
+  const t = useTranslations('start');
+  const trpc = useTRPC();
+  const router = useRouter();
+  const queryClient = useQueryClient();
+  const sentence = useErrorSentence();
+  const mayStart = useMay('operator');
+  const asked = useSearchParams();
+  const [fields, setFields] = useState<StartRunFields>(() => initialFields(skills, datasets, asked));
+  const start = useMutation(
+    trpc.runs.start.mutationOptions({
+      onSuccess: ({ runId }) => {
+        void queryClient.invalidateQueries(trpc.runs.list.pathFilter());
+        router.push(`/runs/${runId}`);
+      },
+    }),
+  );
+  const read = readStartRun(fields);
+  const dataset = datasets.find(({ name }) => name === fields.dataset);
+  const backend = backends.find(({ name, isDefault }) => (fields.backend === '' ? isDefault : name === fields.backend));
+  const taskCount = Math.min(read.input?.tasks ?? dataset?.taskCount ?? 0, dataset?.taskCount ?? 0);
+  const set = (field: keyof StartRunFields) => (event: { target: { value: string } }) =>
+    setFields((before) => ({ ...before, [field]: event.target.value }));
+  const bounds = (field: 'groupSize' | 'tasks' | 'seed' | 'temperature') => {
+    const wrong = read.wrong?.[field];
+    return wrong ? t('between', { min: count(wrong.min), max: count(wrong.max) }) : null;
+  };
+  return (
+    <form
+      className="flex flex-col gap-3 p-4"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (read.input && mayStart) start.mutate(read.input);
+      }}
+    >
+      <div className="grid grid-cols-2 gap-3">
+        <Field label={t('skill')} className="max-sm:col-span-2">
+          {(wiring) => (
+            <Select {...wiring} value={fields.skill} onChange={set('skill')}>
+              {skills.map(({ name, version }) => (
+                <option key={name} value={name}>
+                  {name} v{version}
+                </option>
+              ))}
+            </Select>
+          )}
+        </Field>
+        <Field label={t('dataset')} className="max-sm:col-span-2">
+          {(wiring) => (
+            <Select {...wiring} value={fields.dataset} onChange={set('dataset')}>
+              {datasets.map(({ name, taskCount: tasks }) => (
+                <option key={name} value={name}>
+                  {t('datasetOption', { name, tasks })}
+                </option>
+              ))}
+            </Select>
+          )}
+        </Field>
+        <Field label={t('backend')} className="col-span-2">
+          {(wiring) => (
+            <Select {...wiring} value={fields.backend} onChange={set('backend')}>
+              <option value="">
+                {backends.length === 0
+                  ? t('defaultBackend')
+                  : t('defaultBackendNamed', { name: backends.find((b) => b.isDefault)?.name ?? '–' })}
+              </option>
+              {backends
+                .filter(({ isDefault }) => !isDefault)
+                .map(({ name, modelName }) => (
+                  <option key={name} value={name}>
+                    {modelName ? `${name} · ${modelName}` : name}
+                  </option>
+                ))}
+            </Select>
+          )}
+        </Field>
+        <Field label={t('groupSize')} hint={t('groupSizeHint')} error={bounds('groupSize')}>
+          {(wiring) => (
+            <TextInput {...wiring} inputMode="numeric" value={fields.groupSize} onChange={set('groupSize')} />
+          )}
+        </Field>
+        <Field label={t('tasks')} hint={t('tasksHint', { tasks: dataset?.taskCount ?? 0 })} error={bounds('tasks')}>
+          {(wiring) => (
+            <TextInput
+              {...wiring}
+              inputMode="numeric"
+              placeholder={t('allTasks')}
+              value={fields.tasks}
+              onChange={set('tasks')}
+            />
+          )}
+        </Field>
+      </div>
+      <details className="group" open={Boolean(read.wrong?.seed || read.wrong?.temperature) || undefined}>
+        <summary className="w-fit rounded text-sm text-ink-2 hover:text-ink max-sm:py-2">{t('more')}</summary>
+        <div className="mt-2 grid grid-cols-2 gap-3">
+          <Field label={t('seed')} hint={t('seedHint')} error={bounds('seed')}>
+            {(wiring) => (
+              <TextInput
+                {...wiring}
+                inputMode="numeric"
+                placeholder={t('random')}
+                value={fields.seed}
+                onChange={set('seed')}
+              />
+            )}
+          </Field>
+          <Field label={t('temperature')} hint={t('temperatureHint')} error={bounds('temperature')}>
+            {(wiring) => (
+              <TextInput
+                {...wiring}
+                inputMode="decimal"
+                placeholder={t('fromSkill')}
+                value={fields.temperature}
+                onChange={set('temperature')}
+              />
+            )}
+          </Field>
+          <Field label={t('name')} className="col-span-2">
+            {(wiring) => (
+              <TextInput
+                {...wiring}
+                maxLength={120}
+                placeholder={t('namePlaceholder')}
+                value={fields.name}
+                onChange={set('name')}
+              />
+            )}
+          </Field>
+        </div>
+      </details>
+      {backend && !backend.health.ok ? (
+        <Notice>{t('backendUnwell', { name: backend.name, why: backend.health.message })}</Notice>
+      ) : null}
+      {start.isError ? <Notice tone="bad">{sentence(start.error)}</Notice> : null}
+      <div className="flex flex-wrap items-center gap-3">
+        <Button
+          type="submit"
+          kind="primary"
+          busy={start.isPending || start.isSuccess}
+          disabled={!read.input || !mayStart}
+        >
+          {t('start')}
+        </Button>
+        <p className="text-sm text-ink-3">
+          {!mayStart
+            ? t('notAllowed')
+            : read.input
+              ? t('summary', { tasks: taskCount, trajectories: count(taskCount * read.input.groupSize) })
+              : null}
+        </p>
+      </div>
+    </form>
+  );
+}
+
+/** What the address asks for, else the tutorial's pair, else a dataset called like its skill. */
+function initialFields(skills: SkillSummary[], datasets: DatasetSummary[], asked: URLSearchParams): StartRunFields {
+  const find = <T extends { name: string }>(list: T[], ...names: (string | null | undefined)[]) =>
+    names.map((name) => list.find((item) => item.name === name)).find(Boolean) ?? list[0];
+  const skill = find(skills, asked.get('skill'), asked.get('dataset'), 'tutorial')?.name ?? '';
+  const dataset = find(datasets, asked.get('dataset'), skill);
+  return {
+    skill,
+    dataset: dataset?.name ?? '',
+    backend: '',
+    groupSize: String(USUAL_GROUP_SIZE),
+    tasks: String(Math.min(USUAL_TASKS, dataset?.taskCount ?? USUAL_TASKS)),
+    seed: '',
+    temperature: '',
+    name: '',
+  };
+}
+
+function FormSkeleton({ label }: { label: string }) {
+  return (
+    <div role="status" aria-label={label} className="grid grid-cols-2 gap-3 p-4">
+      {[1, 2, 3, 4].map((field) => (
+        <div key={field}>
+          <Skeleton className="mb-1.5 h-3 w-16" />
+          <Skeleton className="h-7 w-full" />
+        </div>
+      ))}
+      <Skeleton className="h-7 w-24" />
+    </div>
+  );
+}
