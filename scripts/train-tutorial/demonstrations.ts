@@ -54,14 +54,19 @@ export function demonstrate(random: () => number, maxRounds: number): Demonstrat
     }
     if (habit === 'guess') {
       const n = between(random, low, high);
-      return { task, turns: [...turns, answerTurn(`between ${low} and ${high}, I say ${n}.`, n)], solved: n === task.secret };
+      return {
+        task,
+        turns: [...turns, answerTurn(`between ${low} and ${high}, I say ${n}.`, n)],
+        solved: n === task.secret,
+      };
     }
     if (habit === 'forget') {
       low = task.low;
       high = task.high;
     }
     const n = habit === 'bisect' ? Math.floor((low + high) / 2) : between(random, low, high);
-    const thought = habit === 'forget' ? `start over between ${low} and ${high}, try ${n}.` : `between ${low} and ${high}, try ${n}.`;
+    const thought =
+      habit === 'forget' ? `start over between ${low} and ${high}, try ${n}.` : `between ${low} and ${high}, try ${n}.`;
     if (habit === 'blunder') {
       turns.push(blunderTurn(thought, n, random));
       continue;
@@ -90,9 +95,15 @@ function blunderTurn(thought: string, n: number, random: () => number): Turn {
     return { text, observation: `error: ${parseReact(sampled, 'stop').calls[0]?.error}` };
   }
   if (kind === 1) {
-    return { text: turnText(thought, JSON.stringify({ tool: 'ask', args: { n } })), observation: 'error: There is no tool "ask". Available: probe.' };
+    return {
+      text: turnText(thought, JSON.stringify({ tool: 'ask', args: { n } })),
+      observation: 'error: There is no tool "ask". Available: probe.',
+    };
   }
-  return { text: turnText(thought, JSON.stringify({ tool: 'probe', args: { n: `${n}` } })), observation: 'error: n must be an integer.' };
+  return {
+    text: turnText(thought, JSON.stringify({ tool: 'probe', args: { n: `${n}` } })),
+    observation: 'error: n must be an integer.',
+  };
 }
 
 function drawHabit(random: () => number): Habit {

@@ -1,5 +1,5 @@
 /** llama.cpp in this process: the tokenizer and the sampler that also serve the model. */
-import { getLlama, type Llama, LlamaLogLevel, type Token } from 'node-llama-cpp';
+import { getLlama, type Llama, LlamaLogLevel } from 'node-llama-cpp';
 import type { Encode } from './conversation';
 
 export function openLlama(): Promise<Llama> {
@@ -7,7 +7,10 @@ export function openLlama(): Promise<Llama> {
 }
 
 /** The tokenizer of a GGUF file. Repeated texts are remembered: demonstrations are made of few different pieces. */
-export async function openTokenizer(llama: Llama, modelPath: string): Promise<{ encode: Encode; close(): Promise<void> }> {
+export async function openTokenizer(
+  llama: Llama,
+  modelPath: string,
+): Promise<{ encode: Encode; close(): Promise<void> }> {
   const model = await llama.loadModel({ modelPath, vocabOnly: true });
   const known = new Map<string, readonly number[]>();
   return {
@@ -20,5 +23,3 @@ export async function openTokenizer(llama: Llama, modelPath: string): Promise<{ 
     close: () => model.dispose(),
   };
 }
-
-export const asTokens = (ids: readonly number[]): Token[] => ids as Token[];

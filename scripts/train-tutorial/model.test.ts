@@ -44,7 +44,8 @@ describe('the model', () => {
     const { model } = makeModel();
     // Norm weights away from 1, so that a mistake about them shows.
     const random = seededRandom(11);
-    for (const [name, weight] of model.weights) if (name.includes('norm')) for (let i = 0; i < weight.length; i++) weight[i] = 0.6 + random();
+    for (const [name, weight] of model.weights)
+      if (name.includes('norm')) for (let i = 0; i < weight.length; i++) weight[i] = 0.6 + random();
     const batch = makeBatch();
     model.run(batch, true);
     const epsilon = 1e-2;
@@ -58,7 +59,8 @@ describe('the model', () => {
           return model.run(batch, false).loss;
         };
         // Fourth-order central difference.
-        const slope = (8 * (lossAt(epsilon) - lossAt(-epsilon)) - (lossAt(2 * epsilon) - lossAt(-2 * epsilon))) / (12 * epsilon);
+        const slope =
+          (8 * (lossAt(epsilon) - lossAt(-epsilon)) - (lossAt(2 * epsilon) - lossAt(-2 * epsilon))) / (12 * epsilon);
         weight.set(before);
         const expected = direction.reduce((sum, d, i) => sum + d * (gradient[i] as number), 0);
         const size = Math.sqrt(gradient.reduce((sum, g) => sum + g * g, 0));

@@ -53,8 +53,16 @@ interface LayerWeights {
 export function modelMemory(shape: LlamaShape, limits: { tokens: number; sequenceLength: number }): number {
   const { width, layers, hidden, heads, vocabulary } = shape;
   const parameters = llamaTensorShapes(shape).reduce((sum, { rows, columns }) => sum + rows * columns, 0);
-  const perToken = layers * (8 * width + 3 * hidden + heads * (limits.sequenceLength + 3) + 2) + 10 * width + 3 * hidden + vocabulary + 8;
-  return 4 * (5 * parameters + limits.tokens * perToken + shape.context * (width / heads) + limits.sequenceLength) + 64 * 1024;
+  const perToken =
+    layers * (8 * width + 3 * hidden + heads * (limits.sequenceLength + 3) + 2) +
+    10 * width +
+    3 * hidden +
+    vocabulary +
+    8;
+  return (
+    4 * (5 * parameters + limits.tokens * perToken + shape.context * (width / heads) + limits.sequenceLength) +
+    64 * 1024
+  );
 }
 
 export class Model {
@@ -79,8 +87,17 @@ export class Model {
   readonly #targets: Int32Array;
   readonly #lossWeights: Float32Array;
   readonly #logprobs: Float32Array;
-  readonly #output: { input: Float32Array; scales: Float32Array; normed: Float32Array; picked: Float32Array; logits: Float32Array };
-  readonly #back: Record<'dx' | 'dh' | 'dq' | 'dk' | 'dv' | 'dAttended' | 'dGated' | 'dGate' | 'dUp' | 'scratch', Float32Array>;
+  readonly #output: {
+    input: Float32Array;
+    scales: Float32Array;
+    normed: Float32Array;
+    picked: Float32Array;
+    logits: Float32Array;
+  };
+  readonly #back: Record<
+    'dx' | 'dh' | 'dq' | 'dk' | 'dv' | 'dAttended' | 'dGated' | 'dGate' | 'dUp' | 'scratch',
+    Float32Array
+  >;
 
   constructor(kernels: Kernels, shape: LlamaShape, limits: { tokens: number; sequenceLength: number }) {
     if (shape.width % 8 || shape.hidden % 8 || shape.vocabulary % 8 || (shape.width / shape.heads) % 4) {
@@ -120,7 +137,13 @@ export class Model {
       up: rowsOf(hidden),
       gated: rowsOf(hidden),
     }));
-    this.#output = { input: rowsOf(width), scales: rowsOf(1), normed: rowsOf(width), picked: rowsOf(width), logits: rowsOf(vocabulary) };
+    this.#output = {
+      input: rowsOf(width),
+      scales: rowsOf(1),
+      normed: rowsOf(width),
+      picked: rowsOf(width),
+      logits: rowsOf(vocabulary),
+    };
     this.#back = {
       dx: rowsOf(width),
       dh: rowsOf(width),
@@ -162,7 +185,9 @@ export class Model {
         continue;
       }
       const writesBack = name.includes('attn_output') || name.includes('ffn_down');
-      const deviation = name.startsWith('token_embd') ? 0.08 : (0.7 / Math.sqrt(columns)) * (writesBack ? 1 / Math.sqrt(2 * this.shape.layers) : 1);
+      const deviation = name.startsWith('token_embd')
+        ? 0.08
+        : (0.7 / Math.sqrt(columns)) * (writesBack ? 1 / Math.sqrt(2 * this.shape.layers) : 1);
       for (let i = 0; i < weight.length; i++) weight[i] = normal() * deviation;
     }
   }
@@ -195,12 +220,15 @@ export class Model {
 
   #load(batch: Batch): number {
     const M = batch.ids.length;
-    if (M > this.#limits.tokens) throw new RangeError(`The batch has ${M} tokens; the model was made for ${this.#limits.tokens}.`);
+    if (M > this.#limits.tokens)
+      throw new RangeError(`The batch has ${M} tokens; the model was made for ${this.#limits.tokens}.`);
     this.#ids.set(batch.ids);
     let at = 0;
     for (const length of batch.lengths) {
       if (length > this.#limits.sequenceLength) {
-        throw new RangeError(`A sequence of ${length} tokens is longer than the ${this.#limits.sequenceLength} allowed.`);
+        throw new RangeError(
+          `A sequence of ${length} tokens is longer than the ${this.#limits.sequenceLength} allowed.`,
+        );
       }
       for (let position = 0; position < length; position++) this.#positions[at++] = position;
     }
@@ -276,7 +304,15 @@ export class Model {
     dh.fill(0, 0, M * width);
     raw.scatterAddRows(dh.byteOffset, picked.byteOffset, this.#predicted.byteOffset, K, width);
     dx.fill(0, 0, M * width);
-    this.#normBackward(dx, this.#gradient('output_norm.weight'), dh, input, this.#weight('output_norm.weight'), scales, M);
+    this.#normBackward(
+      dx,
+      this.#gradient('output_norm.weight'),
+      dh,
+      input,
+      this.#weight('output_norm.weight'),
+      scales,
+      M,
+    );
     void normed;
 
     for (let index = this.#layers.length - 1; index >= 0; index--) {
@@ -287,7 +323,14 @@ export class Model {
       dGated.fill(0, 0, M * hidden);
       kernels.linearBackwardInput(dGated, dx, w.down, M, width, hidden);
       kernels.linearBackwardWeight(g.down, dx, layer.gated, M, width, hidden);
-      raw.gatedUnitBackward(dGate.byteOffset, dUp.byteOffset, dGated.byteOffset, layer.gate.byteOffset, layer.up.byteOffset, M * hidden);
+      raw.gatedUnitBackward(
+        dGate.byteOffset,
+        dUp.byteOffset,
+        dGated.byteOffset,
+        layer.gate.byteOffset,
+        layer.up.byteOffset,
+        M * hidden,
+      );
       dh.fill(0, 0, M * width);
       kernels.linearBackwardInput(dh, dGate, w.gate, M, hidden, width);
       kernels.linearBackwardInput(dh, dUp, w.up, M, hidden, width);
@@ -333,7 +376,15 @@ export class Model {
   }
 
   #norm(y: Float32Array, x: Float32Array, w: Float32Array, scales: Float32Array, M: number): void {
-    this.#kernels.raw.rmsNorm(y.byteOffset, x.byteOffset, w.byteOffset, scales.byteOffset, M, this.shape.width, RMS_EPSILON);
+    this.#kernels.raw.rmsNorm(
+      y.byteOffset,
+      x.byteOffset,
+      w.byteOffset,
+      scales.byteOffset,
+      M,
+      this.shape.width,
+      RMS_EPSILON,
+    );
   }
 
   #normBackward(

@@ -48,8 +48,11 @@ export const PROBE_TOOL = {
 /** The task as a line of a dataset. */
 export function datasetTask(task: SearchTask, taskId: string): Task {
   const { secret, low, high } = task;
-  return { taskId, prompt: task.prompt, answer: { number: secret }, metadata: { secret, low, high }, skill: 'tutorial' };
+  return {
+    taskId,
+    prompt: task.prompt,
+    answer: { number: secret },
+    metadata: { secret, low, high },
+    skill: 'tutorial',
+  };
 }
-
-/** The tutorial's skill, as far as a conversation needs it. */
-export type ConversationSkill = Pick<Skill, 'instructions' | 'answerFormat' | 'maxRounds' | 'stop' | 'sampling' | 'availableTools'>;

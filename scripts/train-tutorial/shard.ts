@@ -115,7 +115,8 @@ function batchLimits(plan: TrainingPlan, corpus: Corpus): { tokens: number; sequ
 function sampledTokens(corpus: Corpus, members: readonly number[]): number {
   let count = 0;
   for (const i of members) {
-    for (let at = corpus.starts[i] as number; at < (corpus.starts[i + 1] as number); at++) count += corpus.sampled[at] as number;
+    for (let at = corpus.starts[i] as number; at < (corpus.starts[i + 1] as number); at++)
+      count += corpus.sampled[at] as number;
   }
   return count;
 }
@@ -133,7 +134,12 @@ export function makeBatch(corpus: Corpus, members: readonly number[], weight: nu
     for (let j = 0; j + 1 < length; j++) if (corpus.sampled[start + j + 1]) predicted.push(at + j);
     at += length;
   });
-  return { ids, lengths, predicted: Int32Array.from(predicted), weights: new Float32Array(predicted.length).fill(weight) };
+  return {
+    ids,
+    lengths,
+    predicted: Int32Array.from(predicted),
+    weights: new Float32Array(predicted.length).fill(weight),
+  };
 }
 
 /** out = the shards' gradients, added in their order. */

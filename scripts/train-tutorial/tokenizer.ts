@@ -35,7 +35,9 @@ export function learnVocabulary(texts: ReadonlyMap<string, number>, size: number
   while (tokens.length < size) {
     const best = mostFrequentPair(words);
     if (!best) {
-      throw new Error(`The text has pairs for ${tokens.length} tokens only; ${size} were asked for. Ask for fewer or give more text.`);
+      throw new Error(
+        `The text has pairs for ${tokens.length} tokens only; ${size} were asked for. Ask for fewer or give more text.`,
+      );
     }
     const [left, right] = best.split(' ') as [string, string];
     merges.push(best);

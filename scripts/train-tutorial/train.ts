@@ -23,7 +23,7 @@ export async function train(
   );
   const workers = Array.from({ length: plan.shards }, (_, shard) => {
     const workerData: ShardJob = { module, plan, corpus, exchange, shard };
-    return new Worker(new URL('./shard-worker.ts', import.meta.url), { workerData, execArgv: ['--import', 'tsx'] });
+    return new Worker(new URL('./shard-worker.mjs', import.meta.url), { workerData, execArgv: [] });
   });
   try {
     const parameters = await Promise.race(workers.map((worker) => finished(worker, onStep)));

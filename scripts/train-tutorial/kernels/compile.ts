@@ -15,6 +15,7 @@ export async function compileKernels(): Promise<Uint8Array<ArrayBuffer>> {
     noAssert: true,
     use: ['abort='],
   });
-  if (error || !binary) throw new Error(`The training kernels do not compile: ${error?.message ?? ''}\n${stderr.toString()}`);
+  if (error || !binary)
+    throw new Error(`The training kernels do not compile: ${error?.message ?? ''}\n${stderr.toString()}`);
   return new Uint8Array(binary);
 }

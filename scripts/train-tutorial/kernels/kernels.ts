@@ -48,7 +48,15 @@ export class Kernels {
   }
 
   /** y[M,outputs] = x[M,inputs] · wᵀ, added to y when `add`; `transposed` is wᵀ, [inputs,outputs]. */
-  linear(y: Float32Array, x: Float32Array, transposed: Float32Array, M: number, outputs: number, inputs: number, add = false): void {
+  linear(
+    y: Float32Array,
+    x: Float32Array,
+    transposed: Float32Array,
+    M: number,
+    outputs: number,
+    inputs: number,
+    add = false,
+  ): void {
     this.raw.matrixProduct(
       y.byteOffset,
       x.byteOffset,
