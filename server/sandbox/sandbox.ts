@@ -45,7 +45,12 @@ export interface SandboxPool {
    * The wanted level, or the strongest accepted one that this host has and that runs `kind`; waits up to 30 s (TimedOut).
    * Unavailable, with the reason, when the host has none of them: never downgraded past what `accept` names.
    */
-  acquire(want: { level: SandboxLevel; accept: readonly SandboxLevel[]; kind: SandboxRequest['kind']; signal?: AbortSignal }): Promise<SandboxLease>;
+  acquire(want: {
+    level: SandboxLevel;
+    accept: readonly SandboxLevel[];
+    kind: SandboxRequest['kind'];
+    signal?: AbortSignal;
+  }): Promise<SandboxLease>;
   stats(): { level: SandboxLevel; size: number; busy: number; waiting: number; replaced: number }[];
   close(): Promise<void>;
 }
