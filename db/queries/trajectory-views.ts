@@ -1,0 +1,176 @@
+/** Reading trajectories: one in detail, its tokens, and a run's for export. */
+import { and, asc, eq, sql } from 'drizzle-orm';
+import { NotFound } from '../../server/core/errors';
+import type { TokenSequence } from '../../server/core/tokens/chunk';
+import type { TrajectoryDetail } from '../../server/core/views';
+import type { LogprobKind, TrajectoryStatus } from '../../server/core/vocabulary';
+import { TRAJECTORY_STATUSES } from '../../server/core/vocabulary';
+import type { Queryable } from '../connection';
+import { backends, groups, runs, skills, skillVersions, tasks, tokenSequences, trajectories } from '../schema';
+import { asTrajectoryRow, trajectoryRowColumns } from './runs';
+import { fromTokenColumns } from './token-columns';
+
+/** The detail without what is folded from the log (steps, answer) or read from the skill (reward weights). */
+export type TrajectoryRecord = Omit<TrajectoryDetail, 'steps' | 'answer' | 'rewardWeights'> & {
+  sessionId: string;
+  skillYaml: string;
+  advantages: number[] | null;
+};
+
+/** Throws NotFound. */
+export async function getTrajectory(q: Queryable, trajectoryId: string): Promise<TrajectoryRecord> {
+  const [row] = await q
+    .select({
+      trajectory: trajectories,
+      runName: runs.name,
+      groupSize: runs.groupSize,
+      nextEventSeq: runs.nextEventSeq,
+      groupPosition: groups.position,
+      taskId: groups.taskId,
+      prompt: tasks.prompt,
+      reference: tasks.answer,
+      skillName: skills.name,
+      skillVersion: skillVersions.version,
+      skillYaml: skillVersions.yaml,
+      backendName: backends.name,
+    })
+    .from(trajectories)
+    .innerJoin(runs, eq(runs.id, trajectories.runId))
+    .innerJoin(groups, eq(groups.id, trajectories.groupId))
+    .innerJoin(tasks, and(eq(tasks.datasetId, runs.datasetId), eq(tasks.taskId, groups.taskId)))
+    .innerJoin(skillVersions, eq(skillVersions.id, runs.skillVersionId))
+    .innerJoin(skills, eq(skills.id, skillVersions.skillId))
+    .innerJoin(backends, eq(backends.id, runs.backendId))
+    .where(eq(trajectories.id, trajectoryId));
+  if (!row) throw new NotFound(`There is no trajectory ${trajectoryId}.`);
+  const { trajectory: t, nextEventSeq, ...around } = row;
+  const siblings = await q
+    .select(trajectoryRowColumns)
+    .from(trajectories)
+    .where(eq(trajectories.groupId, t.groupId))
+    .orderBy(asc(trajectories.member));
+  const sequences = await q
+    .select({
+      index: tokenSequences.sequenceIndex,
+      length: tokenSequences.length,
+      generatedLength: tokenSequences.generatedLength,
+      weightVersions: tokenSequences.weightVersions,
+      logprobKind: tokenSequences.logprobKind,
+      approximate: tokenSequences.approximate,
+      truncated: tokenSequences.truncated,
+    })
+    .from(tokenSequences)
+    .where(eq(tokenSequences.trajectoryId, trajectoryId))
+    .orderBy(asc(tokenSequences.sequenceIndex));
+  return {
+    ...around,
+    trajectoryId,
+    sessionId: t.sessionId,
+    runId: t.runId,
+    groupId: t.groupId,
+    member: t.member,
+    status: t.status,
+    reward: t.reward,
+    rewardComponents: t.rewardComponents ?? {},
+    success: t.success,
+    endReason: t.endReason,
+    error: t.errorMessage === null ? null : { message: t.errorMessage, stack: t.errorStack },
+    generatedTokens: t.generatedTokens ?? 0,
+    totalTokens: t.totalTokens ?? 0,
+    sandboxLevels: t.sandboxLevels ?? [],
+    advantages: t.advantages,
+    siblings: siblings.map(asTrajectoryRow),
+    sequences,
+    final: t.status !== 'queued' && t.status !== 'running',
+    eventSeq: nextEventSeq - 1,
+  };
+}
+
+/** Null when the trajectory has no such sequence (yet): its tokens are then in its log. */
+export async function getTokenSequence(
+  q: Queryable,
+  input: { trajectoryId: string; sequenceIndex: number },
+): Promise<(TokenSequence & { logprobKind: LogprobKind; truncated: boolean; approximate: boolean }) | null> {
+  const [row] = await q
+    .select()
+    .from(tokenSequences)
+    .where(
+      and(eq(tokenSequences.trajectoryId, input.trajectoryId), eq(tokenSequences.sequenceIndex, input.sequenceIndex)),
+    );
+  if (!row) return null;
+  const { logprobKind, truncated, approximate } = row;
+  return { ...fromTokenColumns(row), logprobKind, truncated, approximate };
+}
+
+export interface ExportRow {
+  groupId: string;
+  groupPosition: number;
+  taskId: string;
+  trajectory: typeof trajectories.$inferSelect;
+  sequence: (TokenSequence & { logprobKind: LogprobKind; truncated: boolean; approximate: boolean }) | null;
+}
+
+export type ExportCursor = Pick<ExportRow, 'groupPosition'> & { member: number; sequenceIndex: number };
+
+/**
+ * The run's ended trajectories with their token sequences, in order of group, member and sequence; one without tokens
+ * comes once, with null. Page on with the cursor of the last row until a page comes back empty.
+ */
+export async function readExportPage(
+  q: Queryable,
+  input: { runId: string; after: ExportCursor | null; limit: number },
+): Promise<{ rows: ExportRow[]; next: ExportCursor | null }> {
+  const { after } = input;
+  const sequenceIndex = sql<number>`coalesce(${tokenSequences.sequenceIndex}, -1)`;
+  const rows = await q
+    .select({ group: groups, trajectory: trajectories, sequence: tokenSequences })
+    .from(groups)
+    .innerJoin(trajectories, eq(trajectories.groupId, groups.id))
+    .leftJoin(tokenSequences, eq(tokenSequences.trajectoryId, trajectories.id))
+    .where(
+      and(
+        eq(groups.runId, input.runId),
+        sql`${trajectories.status} not in ('queued', 'running')`,
+        after ? sql`${groups.position} >= ${after.groupPosition}` : undefined,
+        after
+          ? sql`(${groups.position}, ${trajectories.member}, ${sequenceIndex}) > (${after.groupPosition}::int, ${after.member}::int, ${after.sequenceIndex}::int)`
+          : undefined,
+      ),
+    )
+    .orderBy(asc(groups.position), asc(trajectories.member), asc(sequenceIndex))
+    .limit(input.limit);
+  const last = rows.at(-1);
+  return {
+    rows: rows.map(({ group, trajectory, sequence }) => ({
+      groupId: group.id,
+      groupPosition: group.position,
+      taskId: group.taskId,
+      trajectory,
+      sequence: sequence && {
+        ...fromTokenColumns(sequence),
+        logprobKind: sequence.logprobKind,
+        truncated: sequence.truncated,
+        approximate: sequence.approximate,
+      },
+    })),
+    next: last
+      ? {
+          groupPosition: last.group.position,
+          member: last.trajectory.member,
+          sequenceIndex: last.sequence?.sequenceIndex ?? -1,
+        }
+      : null,
+  };
+}
+
+/** The ids of a run's trajectories that are running, for telling workers to stop. */
+export async function trajectoryStatuses(
+  q: Queryable,
+  runId: string,
+): Promise<{ trajectoryId: string; status: TrajectoryStatus }[]> {
+  const rows = await q
+    .select({ trajectoryId: trajectories.id, status: trajectories.status })
+    .from(trajectories)
+    .where(eq(trajectories.runId, runId));
+  return rows.filter((row) => TRAJECTORY_STATUSES.includes(row.status));
+}
