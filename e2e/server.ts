@@ -19,11 +19,21 @@ export interface RunningStudio {
   stop(): Promise<number | null>;
 }
 
-export async function startStudioProcess(options: { dataDir?: string; env?: Record<string, string>; entry?: string } = {}): Promise<RunningStudio> {
+export async function startStudioProcess(
+  options: { dataDir?: string; env?: Record<string, string>; entry?: string } = {},
+): Promise<RunningStudio> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'studio-e2e-')));
   const child = spawn(process.execPath, [options.entry ?? join(root, 'dist', 'main.js')], {
     cwd: root,
-    env: { ...process.env, NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1', STUDIO_DATA_DIR: dataDir, PORT: '0', STUDIO_LOG_LEVEL: 'warn', ...options.env },
+    env: {
+      ...process.env,
+      NODE_ENV: 'production',
+      NEXT_TELEMETRY_DISABLED: '1',
+      STUDIO_DATA_DIR: dataDir,
+      PORT: '0',
+      STUDIO_LOG_LEVEL: 'warn',
+      ...options.env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

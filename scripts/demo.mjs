@@ -3,4 +3,15 @@ import { prepare } from './setup.mjs';
 import { runWithStudio } from './with-studio.mjs';
 
 await prepare();
-await runWithStudio(['rollout', '--skill', 'tutorial', '--dataset', 'tutorial', '--tasks', '16', '--group-size', '8', '--json']);
+await runWithStudio([
+  'rollout',
+  '--skill',
+  'tutorial',
+  '--dataset',
+  'tutorial',
+  '--tasks',
+  '16',
+  '--group-size',
+  '8',
+  '--json',
+]);

@@ -9,7 +9,14 @@ import { fileURLToPath } from 'node:url';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** Folder → folders its code may import. The longest matching folder counts; a folder may always import itself. */
-const ENGINE = ['server/rollout', 'server/harness', 'server/inference', 'server/tools', 'server/sandbox', 'server/observability'];
+const ENGINE = [
+  'server/rollout',
+  'server/harness',
+  'server/inference',
+  'server/tools',
+  'server/sandbox',
+  'server/observability',
+];
 const ALLOWED = {
   app: ['components', 'server/core', 'messages'],
   components: ['server/core', 'messages'],
@@ -28,7 +35,14 @@ const ALLOWED = {
   db: ['server/core', 'server/child-entry', 'server/observability'],
 };
 /** Where only types are wanted: the pages know the router's shape, everyone may name a shape next door. */
-const TYPES_ALSO = { app: ['server'], components: ['server'], 'server/core': ['server/core'], 'server/tools': ['server/harness'], 'server/routers': ['db'], db: ['server'] };
+const TYPES_ALSO = {
+  app: ['server'],
+  components: ['server'],
+  'server/core': ['server/core'],
+  'server/tools': ['server/harness'],
+  'server/routers': ['db'],
+  db: ['server'],
+};
 /** Packages that only one folder may speak to. */
 const PACKAGES = {
   'drizzle-orm': ['db'],
@@ -40,20 +54,36 @@ const PACKAGES = {
 };
 
 /** Where a process starts and may look at its environment. */
-const EDGES = ['server/env.ts', 'server/main.ts', 'server/cli.ts', 'scripts/', 'e2e/', 'next.config.ts', 'vitest.config.ts', 'playwright.config.ts', 'drizzle.config.ts', 'db/testing/'];
+const EDGES = [
+  'server/env.ts',
+  'server/main.ts',
+  'server/cli.ts',
+  'scripts/',
+  'e2e/',
+  'next.config.ts',
+  'vitest.config.ts',
+  'playwright.config.ts',
+  'drizzle.config.ts',
+  'db/testing/',
+];
 
 const problems = [];
 for (const file of sources(root)) {
   const path = relative(root, file).split(sep).join('/');
   const home = folderOf(path, Object.keys(ALLOWED));
   const text = readFileSync(file, 'utf8');
-  for (const [, typeOnly, target] of text.matchAll(/^\s*(?:import|export)\s+(type\s+)?(?:[\w*{}\s,$]+\s+from\s+)?['"]([^'"]+)['"]/gm)) {
+  for (const [, typeOnly, target] of text.matchAll(
+    /^\s*(?:import|export)\s+(type\s+)?(?:[\w*{}\s,$]+\s+from\s+)?['"]([^'"]+)['"]/gm,
+  )) {
     check(path, home, target, Boolean(typeOnly));
   }
   for (const [, target] of text.matchAll(/\bimport\(\s*['"]([^'"]+)['"]\s*\)/g)) check(path, home, target, false);
-  if (home === 'server/core' && /from 'node:|\bBuffer\b/.test(text) && !isTest(path)) problems.push(`${path}: server/core runs in the browser too: no node modules, no Buffer.`);
-  if (/\bprocess\.env\b/.test(text) && !isTest(path) && !EDGES.some((edge) => path.startsWith(edge))) problems.push(`${path}: process.env is read at the edge only (server/env.ts).`);
-  if (/dangerouslySetInnerHTML/.test(text)) problems.push(`${path}: text from models and tools is rendered as text, never as HTML.`);
+  if (home === 'server/core' && /from 'node:|\bBuffer\b/.test(text) && !isTest(path))
+    problems.push(`${path}: server/core runs in the browser too: no node modules, no Buffer.`);
+  if (/\bprocess\.env\b/.test(text) && !isTest(path) && !EDGES.some((edge) => path.startsWith(edge)))
+    problems.push(`${path}: process.env is read at the edge only (server/env.ts).`);
+  if (/dangerouslySetInnerHTML/.test(text))
+    problems.push(`${path}: text from models and tools is rendered as text, never as HTML.`);
 }
 if (problems.length > 0) {
   console.error(problems.join('\n'));
@@ -65,14 +95,16 @@ function check(path, home, target, typeOnly) {
   if (!target.startsWith('.') && !target.startsWith('@/')) {
     const name = target.startsWith('@') ? target.split('/').slice(0, 2).join('/') : target.split('/')[0];
     const homes = PACKAGES[name];
-    if (homes && !typeOnly && !homes.some((h) => path === `${h}.ts` || path.startsWith(`${h}/`))) problems.push(`${path}: only ${homes.join(', ')} may use ${name}.`);
+    if (homes && !typeOnly && !homes.some((h) => path === `${h}.ts` || path.startsWith(`${h}/`)))
+      problems.push(`${path}: only ${homes.join(', ')} may use ${name}.`);
     return;
   }
   if (!home) return;
   const to = target.startsWith('@/') ? target.slice(2) : posix.join(posix.dirname(path), target);
   const allowed = [home, ...ALLOWED[home], ...(typeOnly ? (TYPES_ALSO[home] ?? []) : [])];
   const inside = /^(app|components|server|db|messages)\b/.test(to);
-  if (inside && !allowed.some((a) => to === a || to.startsWith(`${a}/`))) problems.push(`${path}: ${home} may not import ${to}${typeOnly ? ' (not even its types)' : ''}.`);
+  if (inside && !allowed.some((a) => to === a || to.startsWith(`${a}/`)))
+    problems.push(`${path}: ${home} may not import ${to}${typeOnly ? ' (not even its types)' : ''}.`);
 }
 
 function folderOf(path, folders) {
@@ -80,7 +112,12 @@ function folderOf(path, folders) {
 }
 
 function isTest(path) {
-  return /\.(test|bench)\.tsx?$/.test(path) || path.includes('/testing/') || path.startsWith('e2e/') || path.startsWith('scripts/');
+  return (
+    /\.(test|bench)\.tsx?$/.test(path) ||
+    path.includes('/testing/') ||
+    path.startsWith('e2e/') ||
+    path.startsWith('scripts/')
+  );
 }
 
 function* sources(folder) {

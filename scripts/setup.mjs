@@ -13,7 +13,19 @@ const INSTALL_STAMP = join(root, 'node_modules', '.studio-installed');
 const BUILD_STAMP = join(root, 'dist', '.built');
 
 /** What the build reads. A change anywhere here makes it stale. */
-const BUILD_INPUTS = ['app', 'components', 'server', 'db', 'messages', 'public', 'scripts/build.mjs', 'next.config.ts', 'postcss.config.mjs', 'tsconfig.json', 'package-lock.json'];
+const BUILD_INPUTS = [
+  'app',
+  'components',
+  'server',
+  'db',
+  'messages',
+  'public',
+  'scripts/build.mjs',
+  'next.config.ts',
+  'postcss.config.mjs',
+  'tsconfig.json',
+  'package-lock.json',
+];
 
 /** Ends the process with one sentence. */
 export function stop(message, code = 1) {
@@ -46,7 +58,11 @@ export async function ensureInstalled() {
     process.stderr.write('Installing packages from the lock file (once, about a minute) …\n');
     const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
     const code = await runProgram(npm, ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error']);
-    if (code !== 0) stop(`The packages could not be installed (npm ci ended with ${code}). See its message above; the command is: npm ci`, 1);
+    if (code !== 0)
+      stop(
+        `The packages could not be installed (npm ci ended with ${code}). See its message above; the command is: npm ci`,
+        1,
+      );
     writeFileSync(INSTALL_STAMP, wanted);
   });
 }
@@ -86,7 +102,8 @@ async function oneAtATime(name, work) {
       if (error.code !== 'EEXIST') throw error;
       const owner = Number(readStamp(join(folder, 'pid')));
       if (owner && !isAlive(owner)) rmSync(folder, { recursive: true, force: true });
-      else if (!owner && Date.now() - statSync(folder, { throwIfNoEntry: false })?.mtimeMs > 5000) rmSync(folder, { recursive: true, force: true });
+      else if (!owner && Date.now() - statSync(folder, { throwIfNoEntry: false })?.mtimeMs > 5000)
+        rmSync(folder, { recursive: true, force: true });
       else {
         if (waited === 0) process.stderr.write(`Waiting for another ${name} in this folder …\n`);
         await new Promise((resolve) => setTimeout(resolve, 500));
@@ -131,6 +148,7 @@ function filesUnder(path) {
 
 function hashOf(files) {
   const hash = createHash('sha256').update(process.versions.node.split('.')[0]);
-  for (const file of files.sort()) hash.update(relative(root, file).split(sep).join('/')).update('\0').update(readFileSync(file)).update('\0');
+  for (const file of files.sort())
+    hash.update(relative(root, file).split(sep).join('/')).update('\0').update(readFileSync(file)).update('\0');
   return hash.digest('hex');
 }

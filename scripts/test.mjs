@@ -17,7 +17,12 @@ rmSync(results, { recursive: true, force: true });
 mkdirSync(results, { recursive: true });
 
 say('— What the tests need');
-const needs = { postgres: providePostgres(), chromium: provideChromium(), bubblewrap: provideBubblewrap(), model: provideModel() };
+const needs = {
+  postgres: providePostgres(),
+  chromium: provideChromium(),
+  bubblewrap: provideBubblewrap(),
+  model: provideModel(),
+};
 for (const [name, { found, missing }] of Object.entries(needs)) {
   say(found ? `  ${name}: ${found}` : `  ${name}: not here; what needs it is skipped. To bring ${missing}`);
   if (!found && mustHaveAll) {
@@ -38,15 +43,28 @@ await check('types', ...bin('typescript/bin/tsc', '--noEmit'));
 
 say('— Unit and integration tests');
 const vitestReport = join(results, 'vitest.json');
-const vitestCode = await runProgram(...bin('vitest/vitest.mjs', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${vitestReport}`), { env: environment });
-addReport('vitest', vitestCode, vitestReport, (r) => ({ passed: r.numPassedTests, failed: r.numFailedTests + (r.numFailedTestSuites > 0 && r.numFailedTests === 0 ? 1 : 0), skipped: r.numPendingTests + r.numTodoTests }));
+const vitestCode = await runProgram(
+  ...bin('vitest/vitest.mjs', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${vitestReport}`),
+  { env: environment },
+);
+addReport('vitest', vitestCode, vitestReport, (r) => ({
+  passed: r.numPassedTests,
+  failed: r.numFailedTests + (r.numFailedTestSuites > 0 && r.numFailedTests === 0 ? 1 : 0),
+  skipped: r.numPendingTests + r.numTodoTests,
+}));
 
 say('— The pages, in a real browser');
 if (needs.chromium.found) {
   await ensureBuilt();
   const browserReport = join(results, 'playwright.json');
-  const code = await runProgram(...bin('@playwright/test/cli.js', 'test'), { env: { ...environment, PLAYWRIGHT_JSON_OUTPUT_NAME: browserReport } });
-  addReport('browser', code, browserReport, ({ stats }) => ({ passed: stats.expected + stats.flaky, failed: stats.unexpected, skipped: stats.skipped }));
+  const code = await runProgram(...bin('@playwright/test/cli.js', 'test'), {
+    env: { ...environment, PLAYWRIGHT_JSON_OUTPUT_NAME: browserReport },
+  });
+  addReport('browser', code, browserReport, ({ stats }) => ({
+    passed: stats.expected + stats.flaky,
+    failed: stats.unexpected,
+    skipped: stats.skipped,
+  }));
 } else {
   totals.skipped++;
 }

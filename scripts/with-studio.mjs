@@ -21,18 +21,26 @@ export async function runWithStudio(rollout, before = []) {
   for (const args of before) await command(args);
   const report = JSON.parse(await command(rollout));
   const link = (await command(['sign-in', '--next', `/runs/${report.run_id}`])).trim();
-  process.stdout.write(`\n${report.completed} of ${report.trajectories} trajectories in ${report.seconds} s, mean reward ${report.mean_reward?.toFixed(3) ?? '–'}\nSee the run: ${link}\n`);
+  process.stdout.write(
+    `\n${report.completed} of ${report.trajectories} trajectories in ${report.seconds} s, mean reward ${report.mean_reward?.toFixed(3) ?? '–'}\nSee the run: ${link}\n`,
+  );
 }
 
 /** Resolves with what the command printed on standard output. */
 function command(args) {
   return new Promise((done) => {
     let out = '';
-    const child = spawn(process.execPath, [cli, ...args], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'], env: process.env });
+    const child = spawn(process.execPath, [cli, ...args], {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: process.env,
+    });
     child.stdout.setEncoding('utf8').on('data', (text) => {
       out += text;
     });
-    child.on('exit', (code) => (code === 0 ? done(out) : stop(`The command "studio ${args.join(' ')}" ended with ${code}.`, code ?? 1)));
+    child.on('exit', (code) =>
+      code === 0 ? done(out) : stop(`The command "studio ${args.join(' ')}" ended with ${code}.`, code ?? 1),
+    );
   });
 }
 

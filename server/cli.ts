@@ -19,7 +19,9 @@ const packageRoot = fileURLToPath(new URL('..', import.meta.url));
 const stopping = new AbortController();
 
 const program = new Command('studio')
-  .description('Trajectory Studio from the command line. It goes through the studio that runs on the data folder, or starts one for as long as the command takes.')
+  .description(
+    'Trajectory Studio from the command line. It goes through the studio that runs on the data folder, or starts one for as long as the command takes.',
+  )
   .showHelpAfterError('(studio --help shows the commands)')
   .exitOverride();
 
@@ -33,14 +35,17 @@ program
   .option('--tasks <n>', 'how many tasks of the dataset (all when absent)', wholeNumber(1))
   .option('--seed <n>', 'seed of the run', wholeNumber(0))
   .option('--name <name>', 'name of the run')
-  .option('--temperature <t>', 'sampling temperature instead of the skill\'s', decimal)
+  .option('--temperature <t>', "sampling temperature instead of the skill's", decimal)
   .option('--json', 'print one JSON object')
   .action(async ({ json, ...request }) => {
     await withClient(async (client) => {
       const { report, run } = await rollout(client, request, stopping.signal);
       for (const notice of run.notices) process.stderr.write(`${notice}\n`);
       if (json) print(JSON.stringify(report));
-      else print(`${report.run_id}: ${report.completed} of ${report.trajectories} trajectories completed, mean reward ${report.mean_reward?.toFixed(3) ?? '–'}, ${report.seconds} s`);
+      else
+        print(
+          `${report.run_id}: ${report.completed} of ${report.trajectories} trajectories completed, mean reward ${report.mean_reward?.toFixed(3) ?? '–'}, ${report.seconds} s`,
+        );
       if (client.url) process.stderr.write(`Open ${client.url}/runs/${report.run_id}\n`);
     });
   });
@@ -52,10 +57,15 @@ program
   .option('--format <format>', 'jsonl', 'jsonl')
   .option('--json', 'print one JSON object')
   .action(async (runId: string, { out, format, json }) => {
-    if (format !== 'jsonl') throw new Invalid(`The format ${JSON.stringify(format)} is not known; this version writes jsonl.`);
+    if (format !== 'jsonl')
+      throw new Invalid(`The format ${JSON.stringify(format)} is not known; this version writes jsonl.`);
     await withClient(async (client) => {
       const { lines, bytes } = await exportRun(client, runId, out);
-      print(json ? JSON.stringify({ run_id: runId, file: out, lines, bytes }) : `${lines} token sequences, ${bytes} bytes, in ${out}`);
+      print(
+        json
+          ? JSON.stringify({ run_id: runId, file: out, lines, bytes })
+          : `${lines} token sequences, ${bytes} bytes, in ${out}`,
+      );
     });
   });
 
@@ -64,7 +74,13 @@ addLossOptions(program.command('loss <file>').description('Advantages and policy
   .action(async (file: string, { json, ...options }) => {
     const report = await runLoss(file, options);
     const { advantages, ...figures } = report;
-    print(json ? JSON.stringify(report) : `${Object.entries(figures).map(([name, value]) => `${name} ${value}`).join('\n')}\ntrajectories ${Object.keys(advantages).length}`);
+    print(
+      json
+        ? JSON.stringify(report)
+        : `${Object.entries(figures)
+            .map(([name, value]) => `${name} ${value}`)
+            .join('\n')}\ntrajectories ${Object.keys(advantages).length}`,
+    );
   });
 
 program
@@ -81,7 +97,7 @@ program
 program
   .command('dataset <file>')
   .description('Import a dataset from a JSON Lines file.')
-  .option('--name <name>', 'its name (the file\'s, when absent)')
+  .option('--name <name>', "its name (the file's, when absent)")
   .action(async (file: string, { name }) => {
     const jsonl = await readTextFile(file);
     await withClient(async (client) => {
@@ -171,7 +187,11 @@ async function readTextFile(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (cause) {
-    throw new Invalid(`${file} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}.`, {}, { cause });
+    throw new Invalid(
+      `${file} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}.`,
+      {},
+      { cause },
+    );
   }
 }
 
@@ -189,7 +209,8 @@ function explain(error: unknown): number {
 function wholeNumber(least: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
-    if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least) throw new InvalidArgumentError(`It must be a whole number of at least ${least}.`);
+    if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least)
+      throw new InvalidArgumentError(`It must be a whole number of at least ${least}.`);
     return value;
   };
 }

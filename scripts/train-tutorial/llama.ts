@@ -16,8 +16,8 @@ export async function openTokenizer(
   return {
     encode: (text, special) => {
       const key = `${special ? 1 : 0}${text}`;
-      let ids = known.get(key);
-      if (!ids) known.set(key, (ids = model.tokenize(text, special)));
+      const ids = known.get(key) ?? model.tokenize(text, special);
+      known.set(key, ids);
       return ids;
     },
     close: () => model.dispose(),

@@ -27,7 +27,7 @@ export interface Measurement {
   /** Sampled tokens a second. */
   tokensPerSecond: number;
   examples: string[];
-  sampled: Pick<Game, 'ids' | 'logprobs'>[];
+  sampled: readonly Pick<Game, 'ids' | 'logprobs'>[];
 }
 
 /**

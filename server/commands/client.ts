@@ -45,9 +45,14 @@ export async function answers(url: string): Promise<boolean> {
 }
 
 /** @param close ends what was started for this client alone */
-export function connect(server: { url: string; token: string; lasting: boolean }, close: () => Promise<void> = async () => undefined): StudioClient {
+export function connect(
+  server: { url: string; token: string; lasting: boolean },
+  close: () => Promise<void> = async () => undefined,
+): StudioClient {
   const headers = { authorization: `Bearer ${server.token}` };
-  const trpc = createTRPCClient<AppRouter>({ links: [httpLink({ url: `${server.url}/api/trpc`, transformer: superjson, headers })] });
+  const trpc = createTRPCClient<AppRouter>({
+    links: [httpLink({ url: `${server.url}/api/trpc`, transformer: superjson, headers })],
+  });
   return {
     url: server.lasting ? server.url : null,
     startRun: (request) => plain(trpc.runs.start.mutate(request).then((run) => run.runId)),
@@ -81,7 +86,11 @@ async function* readText(url: string, headers: Record<string, string>): AsyncIte
   try {
     for await (const part of answer.body) yield decoder.decode(part, { stream: true });
   } catch (cause) {
-    throw new Unavailable('The export broke off before it was complete; what was written is not all of it.', {}, { cause });
+    throw new Unavailable(
+      'The export broke off before it was complete; what was written is not all of it.',
+      {},
+      { cause },
+    );
   }
   yield decoder.decode();
 }

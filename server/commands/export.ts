@@ -6,7 +6,11 @@ import { finished } from 'node:stream/promises';
 import { Unavailable } from '../core/errors';
 import type { StudioClient } from './client';
 
-export async function exportRun(client: StudioClient, runId: string, out: string): Promise<{ lines: number; bytes: number }> {
+export async function exportRun(
+  client: StudioClient,
+  runId: string,
+  out: string,
+): Promise<{ lines: number; bytes: number }> {
   const partial = `${out}.partial-${process.pid}`;
   const file = createWriteStream(partial, { encoding: 'utf8' });
   const done = finished(file);

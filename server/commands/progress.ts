@@ -29,7 +29,10 @@ export function createProgress(out: NodeJS.WriteStream): Progress {
   };
 }
 
-export function progressLine(run: Pick<RunDetail, 'counts' | 'taskCount' | 'groupSize' | 'meanReward'>): { line: string; share: number } {
+export function progressLine(run: Pick<RunDetail, 'counts' | 'taskCount' | 'groupSize' | 'meanReward'>): {
+  line: string;
+  share: number;
+} {
   const total = run.taskCount * run.groupSize;
   const { counts } = run;
   const failed = counts.failed + counts.timed_out + counts.cancelled;

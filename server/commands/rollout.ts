@@ -18,7 +18,11 @@ const POLL_MS = 400;
 const ENDED = new Set(['completed', 'cancelled', 'failed']);
 
 /** @param signal stops the watching; the run itself goes on where it runs. */
-export async function rollout(client: StudioClient, request: StartRunRequest, signal: AbortSignal): Promise<{ report: RolloutReport; run: RunDetail }> {
+export async function rollout(
+  client: StudioClient,
+  request: StartRunRequest,
+  signal: AbortSignal,
+): Promise<{ report: RolloutReport; run: RunDetail }> {
   const runId = await client.startRun(request);
   const progress = createProgress(process.stderr);
   try {
@@ -56,6 +60,13 @@ export function reportOf(run: RunDetail): RolloutReport {
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });
+    signal.addEventListener(
+      'abort',
+      () => {
+        clearTimeout(timer);
+        resolve();
+      },
+      { once: true },
+    );
   });
 }

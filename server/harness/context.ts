@@ -8,7 +8,7 @@
  */
 import type { ChatMessage } from '../core/events';
 import type { TokenChunk } from '../core/tokens/chunk';
-import { segmentCode, type SegmentKind } from '../core/vocabulary';
+import { type SegmentKind, segmentCode } from '../core/vocabulary';
 import type { EncodedText, InferenceBackend } from '../inference/backend';
 
 type Encoder = Pick<InferenceBackend, 'tokenize' | 'applyTemplate'>;
@@ -24,10 +24,17 @@ interface Piece {
  * The prompt of a new token sequence: mask 0, step -1. The template sees what earlier assistant turns really said (it
  * may drop parts, such as thinking blocks); of each, the part it kept is encoded as plain text.
  */
-export async function encodePrompt(backend: Encoder, messages: ChatMessage[], random: () => number): Promise<TokenChunk> {
+export async function encodePrompt(
+  backend: Encoder,
+  messages: ChatMessage[],
+  random: () => number,
+): Promise<TokenChunk> {
   const marks = messages.map((_, i) => mark(i, random));
   const rendered = await backend.applyTemplate(
-    messages.map((m, i) => ({ role: m.role, content: m.role === 'assistant' ? m.content + marks[i] : (marks[i] as string) })),
+    messages.map((m, i) => ({
+      role: m.role,
+      content: m.role === 'assistant' ? m.content + marks[i] : (marks[i] as string),
+    })),
     { addGenerationPrompt: true },
   );
   return encodePieces(backend, splitAtMarks(rendered, messages, marks), -1);
@@ -47,14 +54,24 @@ export function encodeInTurn(backend: Encoder, text: string, step: number): Prom
  */
 export async function encodeNextMessage(
   backend: Encoder,
-  input: { before: ChatMessage[]; turn: string; endOfTurn: string | null; message: ChatMessage; step: number; random: () => number },
+  input: {
+    before: ChatMessage[];
+    turn: string;
+    endOfTurn: string | null;
+    message: ChatMessage;
+    step: number;
+    random: () => number;
+  },
 ): Promise<TokenChunk | null> {
   const { before, turn, endOfTurn, message } = input;
   const ours = mark(before.length, input.random);
   const prompt = await backend.applyTemplate(before, { addGenerationPrompt: true });
-  const after = await backend.applyTemplate([...before, { role: 'assistant', content: turn }, { role: message.role, content: ours }], {
-    addGenerationPrompt: true,
-  });
+  const after = await backend.applyTemplate(
+    [...before, { role: 'assistant', content: turn }, { role: message.role, content: ours }],
+    {
+      addGenerationPrompt: true,
+    },
+  );
   const sampled = prompt + turn;
   if (!after.startsWith(sampled)) return null;
   let rest = after.slice(sampled.length);
@@ -79,7 +96,8 @@ function splitAtMarks(rendered: string, messages: ChatMessage[], marks: string[]
     // A template may leave a message out (an empty system message); then there is nothing to put in its place.
     if (found === -1) return;
     const kept = message.role === 'assistant' ? commonEnd(message.content, rendered.slice(at, found)) : 0;
-    const content = message.role === 'assistant' ? message.content.slice(message.content.length - kept) : message.content;
+    const content =
+      message.role === 'assistant' ? message.content.slice(message.content.length - kept) : message.content;
     const kind = message.role === 'system' || message.role === 'user' ? message.role : 'template';
     pieces.push({ text: rendered.slice(at, found - kept), kind: 'template', special: true });
     pieces.push({ text: content, kind, special: false });
@@ -96,7 +114,12 @@ function commonEnd(a: string, b: string): number {
   return n;
 }
 
-async function encodePieces(backend: Encoder, pieces: Piece[], step: number, contentKind?: SegmentKind): Promise<TokenChunk> {
+async function encodePieces(
+  backend: Encoder,
+  pieces: Piece[],
+  step: number,
+  contentKind?: SegmentKind,
+): Promise<TokenChunk> {
   const encoded = await Promise.all(pieces.map((piece) => backend.tokenize(piece.text, { special: piece.special })));
   return unsampledChunk(
     encoded.map((text, i) => {

@@ -11,15 +11,21 @@ export class MemoryStore implements SessionStore {
 
   async append(where: { sessionId: string }, events: SessionEvent[], audit: AuditRecord[]): Promise<void> {
     const log = this.sessions.get(where.sessionId) ?? [];
-    if (events[0] && events[0].seq !== log.length) throw new Conflict(`Session ${where.sessionId} was moved on by another writer.`);
+    if (events[0] && events[0].seq !== log.length)
+      throw new Conflict(`Session ${where.sessionId} was moved on by another writer.`);
     log.push(...events);
     this.sessions.set(where.sessionId, log);
     this.audit.push(...audit);
   }
 
-  async read(sessionId: string, range: { startIndex?: number; startTimestamp?: number; limit?: number }): Promise<SessionEvent[]> {
+  async read(
+    sessionId: string,
+    range: { startIndex?: number; startTimestamp?: number; limit?: number },
+  ): Promise<SessionEvent[]> {
     const { startIndex = 0, startTimestamp = 0, limit } = range;
-    const found = (this.sessions.get(sessionId) ?? []).filter((event) => event.seq >= startIndex && event.atMs >= startTimestamp);
+    const found = (this.sessions.get(sessionId) ?? []).filter(
+      (event) => event.seq >= startIndex && event.atMs >= startTimestamp,
+    );
     return limit === undefined ? found : found.slice(0, limit);
   }
 

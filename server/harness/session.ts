@@ -4,8 +4,9 @@
  * `append` returns once the events are durable. Where they are kept is the store's business; a session that another
  * writer has moved on is refused by the store (Conflict) and must be dropped by whoever holds it.
  */
-import type { NewEvent, SessionEvent } from '../core/events';
+
 import type { AuditRecord } from '../core/audit';
+import type { NewEvent, SessionEvent } from '../core/events';
 import { foldEvent, newTrajectoryState, type TrajectoryState } from './state';
 
 export interface EventRange {
@@ -19,7 +20,11 @@ export interface SessionStore {
    * Makes the events durable as numbers firstSeq, firstSeq+1, …, all or none, together with the audit entries.
    * Throws Conflict when one of these numbers is taken.
    */
-  append(where: { sessionId: string; runId: string | null }, events: SessionEvent[], audit: AuditRecord[]): Promise<void>;
+  append(
+    where: { sessionId: string; runId: string | null },
+    events: SessionEvent[],
+    audit: AuditRecord[],
+  ): Promise<void>;
   /** In order of their numbers. */
   read(sessionId: string, range: EventRange): Promise<SessionEvent[]>;
   /** Keeps a whole tool output; returns its id. */
@@ -38,7 +43,13 @@ export class Session {
   ) {}
 
   /** Reads the whole log; a session without events is a new one. */
-  static async open(options: { sessionId: string; runId: string | null; store: SessionStore; now: () => number; fresh?: boolean }): Promise<Session> {
+  static async open(options: {
+    sessionId: string;
+    runId: string | null;
+    store: SessionStore;
+    now: () => number;
+    fresh?: boolean;
+  }): Promise<Session> {
     const session = new Session(options.sessionId, options.runId, options.store, options.now);
     if (!options.fresh) for (const event of await options.store.read(options.sessionId, {})) session.take(event);
     return session;

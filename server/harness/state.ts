@@ -36,7 +36,18 @@ export interface TrajectoryState {
 }
 
 export function newTrajectoryState(): TrajectoryState {
-  return { phase: 'render', messages: [], assistant: '', sequences: [], logprobKinds: [], stepNumber: 0, attempts: 0, turn: null, steps: [], end: null };
+  return {
+    phase: 'render',
+    messages: [],
+    assistant: '',
+    sequences: [],
+    logprobKinds: [],
+    stepNumber: 0,
+    attempts: 0,
+    turn: null,
+    steps: [],
+    end: null,
+  };
 }
 
 /** The sequence that grows; there is one from prompt.rendered on. */
@@ -72,7 +83,8 @@ export function foldEvent(state: TrajectoryState, event: SessionEvent): void {
       const sequence = currentSequence(state);
       const start = sequence.length;
       if (event.tokens) sequence.append(event.tokens);
-      for (const span of event.weights ?? []) sequence.appendWeights({ version: span.version, start: start + span.start, end: start + span.end });
+      for (const span of event.weights ?? [])
+        sequence.appendWeights({ version: span.version, start: start + span.start, end: start + span.end });
       state.logprobKinds.push(event.data.logprobKind);
       state.turn = {
         generation: event.data,
@@ -131,4 +143,5 @@ export function overallLogprobKind(kinds: readonly LogprobKind[]): LogprobKind {
   return kinds.every((kind) => kind === first) ? first : 'unknown';
 }
 
-export const countsInStatistics = (status: FinalTrajectoryStatus): boolean => status === 'completed' || status === 'truncated';
+export const countsInStatistics = (status: FinalTrajectoryStatus): boolean =>
+  status === 'completed' || status === 'truncated';

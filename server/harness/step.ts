@@ -10,7 +10,13 @@ import type { BackendCapabilities, GenerationRequest, GenerationResult, Inferenc
 import type { AgentEnv, EnvStep } from '../rollout/agent-env';
 import { encodeInTurn, encodeNextMessage, encodePrompt } from './context';
 import type { Session } from './session';
-import { currentSequence, endedAtStopString, inTurnObservation, messageObservation, type TrajectoryState } from './state';
+import {
+  currentSequence,
+  endedAtStopString,
+  inTurnObservation,
+  messageObservation,
+  type TrajectoryState,
+} from './state';
 import { truncateByTokens } from './truncate';
 import { parseLoggedTurn, readSampledTurn } from './turn';
 
@@ -53,7 +59,11 @@ async function render(session: Session, deps: HarnessDeps): Promise<void> {
   const { messages, info } = await deps.env.reset(deps.seed);
   const tokens = await encodePrompt(deps.backend, messages, deps.random);
   await session.append([
-    { type: 'prompt.rendered', data: { messages, tools: info.tools.map((tool) => tool.name), sequenceIndex: 0, reason: 'start' }, tokens },
+    {
+      type: 'prompt.rendered',
+      data: { messages, tools: info.tools.map((tool) => tool.name), sequenceIndex: 0, reason: 'start' },
+      tokens,
+    },
   ]);
 }
 
@@ -65,12 +75,19 @@ async function generate(session: Session, deps: HarnessDeps, signal: AbortSignal
   if (room < SMALLEST_TURN) {
     const { reward, components } = deps.env.outcome(state.steps);
     const reason = `the context of ${capabilities.contextLength} tokens is full`;
-    await session.append([{ type: 'task.completed', data: { status: 'truncated', reward, components, answer: null, reason, error: null } }]);
+    await session.append([
+      { type: 'task.completed', data: { status: 'truncated', reward, components, answer: null, reason, error: null } },
+    ]);
     return;
   }
   const maxTokens = Math.min(skill.sampling.maxTokensPerTurn, room);
   const attempt = state.attempts + 1;
-  await session.append([{ type: 'generation.started', data: { stepNumber: state.stepNumber, attempt, promptTokens: sequence.length, maxTokens } }]);
+  await session.append([
+    {
+      type: 'generation.started',
+      data: { stepNumber: state.stepNumber, attempt, promptTokens: sequence.length, maxTokens },
+    },
+  ]);
   const promptIds = sequence.ids();
   const started = deps.now();
   const { result, queuedMs } = await deps.generate({
@@ -121,8 +138,12 @@ async function act(session: Session, deps: HarnessDeps, signal: AbortSignal): Pr
     history: state.steps,
     resumed: { results: turn.results, started: new Set(turn.started.keys()) },
     lastRound: stepNumber + 1 >= deps.skill.maxRounds,
-    journal: { append: (events, audit) => session.append(events, audit), saveOutput: (content) => session.saveOutput(content) },
-    truncate: (text) => truncateByTokens(deps.backend, text, deps.skill.maxObservationTokens, (content) => session.saveOutput(content)),
+    journal: {
+      append: (events, audit) => session.append(events, audit),
+      saveOutput: (content) => session.saveOutput(content),
+    },
+    truncate: (text) =>
+      truncateByTokens(deps.backend, text, deps.skill.maxObservationTokens, (content) => session.saveOutput(content)),
     signal,
   });
   const completed: EventData['step.completed'] = {
@@ -139,14 +160,21 @@ async function act(session: Session, deps: HarnessDeps, signal: AbortSignal): Pr
     answer: step.info.answer,
   };
   if (step.terminated || step.truncated) {
-    await session.append([{ type: 'step.completed', data: completed }, { type: 'task.completed', data: endOf(step) }]);
+    await session.append([
+      { type: 'step.completed', data: completed },
+      { type: 'task.completed', data: endOf(step) },
+    ]);
     return;
   }
   await session.append(await continueWith(state, deps, completed));
 }
 
 /** The step's event with the observation's tokens; when the template rewrote an earlier turn, a new prompt as well. */
-async function continueWith(state: TrajectoryState, deps: HarnessDeps, completed: EventData['step.completed']): Promise<NewEvent[]> {
+async function continueWith(
+  state: TrajectoryState,
+  deps: HarnessDeps,
+  completed: EventData['step.completed'],
+): Promise<NewEvent[]> {
   const { turn, stepNumber } = state;
   if (!turn) throw new Error('There is no turn to continue after.');
   const { generation } = turn;
@@ -175,11 +203,18 @@ async function continueWith(state: TrajectoryState, deps: HarnessDeps, completed
 }
 
 /** Numbers of another kind than `raw` are replaced by scored ones where the backend can score. */
-async function withRawLogprobs(deps: HarnessDeps, promptIds: Int32Array, result: GenerationResult, signal: AbortSignal): Promise<GenerationResult> {
+async function withRawLogprobs(
+  deps: HarnessDeps,
+  promptIds: Int32Array,
+  result: GenerationResult,
+  signal: AbortSignal,
+): Promise<GenerationResult> {
   const complete = !result.logprobs.some((value) => Number.isNaN(value));
-  if ((result.logprobKind === 'raw' && complete) || !deps.capabilities.canScore || result.ids.length === 0) return result;
+  if ((result.logprobKind === 'raw' && complete) || !deps.capabilities.canScore || result.ids.length === 0)
+    return result;
   const [logprobs] = await deps.backend.getLogprobs([{ promptIds, completionIds: result.ids }], signal);
-  if (!logprobs) throw new Unavailable(`The backend ${deps.backend.name} returned no scores for trajectory ${deps.trajectoryId}.`);
+  if (!logprobs)
+    throw new Unavailable(`The backend ${deps.backend.name} returned no scores for trajectory ${deps.trajectoryId}.`);
   return { ...result, logprobs, logprobKind: 'raw' };
 }
 
@@ -194,7 +229,8 @@ function endOf(step: EnvStep): EventData['task.completed'] {
   };
 }
 
-const lastUserMessage = (state: TrajectoryState): string => state.messages.findLast((m) => m.role === 'user')?.content ?? '';
+const lastUserMessage = (state: TrajectoryState): string =>
+  state.messages.findLast((m) => m.role === 'user')?.content ?? '';
 
 function lastTokenText(state: TrajectoryState): string {
   return new TextDecoder().decode(currentSequence(state).lastTokenBytes());
@@ -209,5 +245,6 @@ function mixSeed(seed: number, step: number, attempt: number): number {
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 export function throwIfAborted(signal: AbortSignal): void {
-  if (signal.aborted) throw signal.reason instanceof Error ? signal.reason : new Cancelled('The trajectory was stopped.');
+  if (signal.aborted)
+    throw signal.reason instanceof Error ? signal.reason : new Cancelled('The trajectory was stopped.');
 }

@@ -15,7 +15,8 @@ export async function truncateByTokens(
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= maxTokens) return { text, truncated: null };
   const window = maxTokens * LONGEST_TOKEN_BYTES;
-  if (bytes.length <= window && (await backend.tokenize(text, { special: false })).ids.length <= maxTokens) return { text, truncated: null };
+  if (bytes.length <= window && (await backend.tokenize(text, { special: false })).ids.length <= maxTokens)
+    return { text, truncated: null };
 
   const headTokens = Math.max(1, Math.floor(maxTokens * HEAD_SHARE));
   const tailTokens = Math.max(0, maxTokens - headTokens);
@@ -28,14 +29,22 @@ export async function truncateByTokens(
   return { text: decode(head) + notice + decode(tail), truncated: { keptBytes, totalBytes: bytes.length, outputId } };
 }
 
-async function firstTokens(backend: Pick<InferenceBackend, 'tokenize'>, bytes: Uint8Array, count: number): Promise<Uint8Array> {
+async function firstTokens(
+  backend: Pick<InferenceBackend, 'tokenize'>,
+  bytes: Uint8Array,
+  count: number,
+): Promise<Uint8Array> {
   const whole = bytes.subarray(0, characterStart(bytes, bytes.length));
   const { ids, byteEnds } = await backend.tokenize(decode(whole), { special: false });
   const end = ids.length <= count ? whole.length : (byteEnds[count - 1] as number);
   return whole.subarray(0, characterStart(whole, end));
 }
 
-async function lastTokens(backend: Pick<InferenceBackend, 'tokenize'>, bytes: Uint8Array, count: number): Promise<Uint8Array> {
+async function lastTokens(
+  backend: Pick<InferenceBackend, 'tokenize'>,
+  bytes: Uint8Array,
+  count: number,
+): Promise<Uint8Array> {
   if (count === 0) return bytes.subarray(0, 0);
   const whole = bytes.subarray(characterAfter(bytes, 0));
   const { ids, byteEnds } = await backend.tokenize(decode(whole), { special: false });

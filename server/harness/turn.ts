@@ -1,5 +1,5 @@
 /** Turns what a backend sampled into the log's form: which token belongs to which part of the turn. */
-import { parseReact, type ParsedTurn } from '../core/actions/react';
+import { type ParsedTurn, parseReact } from '../core/actions/react';
 import { Invalid } from '../core/errors';
 import type { EventData } from '../core/events';
 import type { TokenChunk } from '../core/tokens/chunk';
@@ -17,7 +17,12 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** @param where names the trajectory in the error of an unusable log-probability */
-export function readSampledTurn(result: GenerationResult, stepNumber: number, firstPosition: number, where: string): SampledTurn {
+export function readSampledTurn(
+  result: GenerationResult,
+  stepNumber: number,
+  firstPosition: number,
+  where: string,
+): SampledTurn {
   checkLogprobs(result, firstPosition, where);
   const turnEnd = endOfTurnBytes(result);
   const parsed = parseReact(result.bytes.subarray(0, turnEnd), cutOf(result));
@@ -35,14 +40,19 @@ export function readSampledTurn(result: GenerationResult, stepNumber: number, fi
   for (let i = 0; i < n; i++) {
     const firstByte = i === 0 ? 0 : (result.byteEnds[i - 1] as number);
     while (segment < parsed.segments.length - 1 && firstByte >= (parsed.segments[segment]?.end ?? 0)) segment++;
-    chunk.segment[i] = segmentCode(firstByte >= turnEnd && turnEnd < result.bytes.length ? 'stop' : (parsed.segments[segment]?.kind ?? 'thought'));
+    chunk.segment[i] = segmentCode(
+      firstByte >= turnEnd && turnEnd < result.bytes.length ? 'stop' : (parsed.segments[segment]?.kind ?? 'thought'),
+    );
   }
   return { chunk, text: decoder.decode(result.bytes.subarray(0, turnEnd)), parsed };
 }
 
 /** The turn as it is read again from its event. */
 export function parseLoggedTurn(generation: EventData['generation.completed'], bytes: Uint8Array): ParsedTurn {
-  return parseReact(bytes, generation.finishReason === 'length' ? 'length' : generation.stopString !== null ? 'stop' : null);
+  return parseReact(
+    bytes,
+    generation.finishReason === 'length' ? 'length' : generation.stopString !== null ? 'stop' : null,
+  );
 }
 
 const cutOf = (result: GenerationResult): 'length' | 'stop' | null =>
@@ -71,15 +81,20 @@ function lastIndexOfBytes(haystack: Uint8Array, needle: Uint8Array): number {
 function checkLogprobs(result: GenerationResult, firstPosition: number, where: string): void {
   const { ids, logprobs, byteEnds } = result;
   if (logprobs.length !== ids.length || byteEnds.length !== ids.length)
-    throw new Invalid(`The backend returned ${ids.length} tokens but ${logprobs.length} log-probabilities for ${where}.`);
+    throw new Invalid(
+      `The backend returned ${ids.length} tokens but ${logprobs.length} log-probabilities for ${where}.`,
+    );
   for (let i = 0; i < logprobs.length; i++) {
     const value = logprobs[i] as number;
     if (Number.isNaN(value)) continue;
     // -9999 and the lowest float are how servers spell minus infinity; a sampled token cannot have it.
     if (!(value <= 1e-4 && value > -9000))
-      throw new Invalid(`The log-probability ${value} at token ${firstPosition + i} of ${where} is none: a sampled token has a finite value of at most 0.`, {
-        position: firstPosition + i,
-        value,
-      });
+      throw new Invalid(
+        `The log-probability ${value} at token ${firstPosition + i} of ${where} is none: a sampled token has a finite value of at most 0.`,
+        {
+          position: firstPosition + i,
+          value,
+        },
+      );
   }
 }

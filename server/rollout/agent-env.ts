@@ -5,8 +5,8 @@
  */
 import type { PromptTool } from '../core/actions/prompt';
 import type { ParsedTurn } from '../core/actions/react';
-import type { ChatMessage, EventData, NewEvent, ToolResult } from '../core/events';
 import type { AuditRecord } from '../core/audit';
+import type { ChatMessage, EventData, NewEvent, ToolResult } from '../core/events';
 import type { JsonObject } from '../core/vocabulary';
 
 /** Where an environment writes what it is about to do before it does it. */

@@ -35,7 +35,8 @@ export async function performCall(site: CallSite, call: ToolCall, action: EnvAct
   const started = site.now();
   const tool = site.tools.get(call.tool);
   const refusal = refuse(site, call, tool);
-  if (refusal !== null || !tool || call.arguments === null) return complete(site, call, action, started, failed('error', refusal ?? 'unreadable'), [], []);
+  if (refusal !== null || !tool || call.arguments === null)
+    return complete(site, call, action, started, failed('error', refusal ?? 'unreadable'), [], []);
 
   const args = call.arguments;
   if (action.resumed.started.has(call.index) && !tool.idempotent) {
@@ -50,9 +51,21 @@ export async function performCall(site: CallSite, call: ToolCall, action: EnvAct
   });
   const decided: NewEvent = {
     type: 'permission.decided',
-    data: { stepNumber: action.stepNumber, callIndex: call.index, tool: call.tool, level: decision.level, outcome: decision.outcome, rule: decision.rule, reason: decision.reason },
+    data: {
+      stepNumber: action.stepNumber,
+      callIndex: call.index,
+      tool: call.tool,
+      level: decision.level,
+      outcome: decision.outcome,
+      rule: decision.rule,
+      reason: decision.reason,
+    },
   };
-  const check = audit(site, call, 'permission_check', decision.outcome === 'allow' ? 'allowed' : 'denied', { level: decision.level, rule: decision.rule, outcome: decision.outcome });
+  const check = audit(site, call, 'permission_check', decision.outcome === 'allow' ? 'allowed' : 'denied', {
+    level: decision.level,
+    rule: decision.rule,
+    outcome: decision.outcome,
+  });
   if (decision.outcome !== 'allow') {
     const why =
       decision.outcome === 'ask'
@@ -61,7 +74,19 @@ export async function performCall(site: CallSite, call: ToolCall, action: EnvAct
     return complete(site, call, action, started, failed('permission_denied', why), [decided], [check]);
   }
   await action.journal.append(
-    [decided, { type: 'tool.started', data: { stepNumber: action.stepNumber, callIndex: call.index, tool: call.tool, arguments: args, idempotent: tool.idempotent } }],
+    [
+      decided,
+      {
+        type: 'tool.started',
+        data: {
+          stepNumber: action.stepNumber,
+          callIndex: call.index,
+          tool: call.tool,
+          arguments: args,
+          idempotent: tool.idempotent,
+        },
+      },
+    ],
     [check, audit(site, call, 'tool_execution_start', 'started', { arguments: args })],
   );
   const outcome = await execute(site, tool, args, action.signal);
@@ -91,7 +116,9 @@ async function execute(site: CallSite, tool: BaseTool, args: JsonObject, outer: 
       resolve(failed('timeout', `${tool.name} did not finish within ${site.callLimitMs / 1000} s and was stopped.`));
       limit.abort(new Error('The call passed its limit.'));
     }, site.callLimitMs);
-    limit.signal.addEventListener('abort', () => resolve(failed('cancelled', `${tool.name} was stopped.`)), { once: true });
+    limit.signal.addEventListener('abort', () => resolve(failed('cancelled', `${tool.name} was stopped.`)), {
+      once: true,
+    });
   });
   try {
     const run = tool.execute(args, {
@@ -122,7 +149,10 @@ async function complete(
   audits: AuditRecord[],
 ): Promise<ToolResult> {
   const tool = site.tools.get(call.tool);
-  const shown = outcome.error !== null && outcome.output === '' ? `error: ${outcome.error}` : (tool?.formatOutput(outcome) ?? outcome.output);
+  const shown =
+    outcome.error !== null && outcome.output === ''
+      ? `error: ${outcome.error}`
+      : (tool?.formatOutput(outcome) ?? outcome.output);
   const { text, truncated } = await action.truncate(shown);
   const result: ToolResult = {
     callIndex: call.index,
@@ -138,13 +168,26 @@ async function complete(
   const type = outcome.status === 'success' ? 'tool_execution_complete' : 'tool_execution_error';
   await action.journal.append(
     [...events, { type: 'tool.completed', data: { stepNumber: action.stepNumber, result } }],
-    [...audits, audit(site, call, type, outcome.status === 'success' ? 'success' : 'error', { status: outcome.status, error: outcome.error, duration_ms: result.durationMs })],
+    [
+      ...audits,
+      audit(site, call, type, outcome.status === 'success' ? 'success' : 'error', {
+        status: outcome.status,
+        error: outcome.error,
+        duration_ms: result.durationMs,
+      }),
+    ],
   );
   site.observe({ tool: call.tool, status: outcome.status, durationMs: result.durationMs });
   return result;
 }
 
-function audit(site: CallSite, call: ToolCall, actionType: string, status: AuditRecord['status'], details: JsonObject): AuditRecord {
+function audit(
+  site: CallSite,
+  call: ToolCall,
+  actionType: string,
+  status: AuditRecord['status'],
+  details: JsonObject,
+): AuditRecord {
   return {
     agentId: site.trajectoryId,
     userId: null,

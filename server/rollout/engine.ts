@@ -7,9 +7,9 @@ import type { Ambient } from '../core/ambient';
 import { Cancelled, Conflict, isStudioError, TimedOut } from '../core/errors';
 import type { EventData } from '../core/events';
 import type { Skill, Task } from '../core/skills/skill';
-import type { BackendCapabilities, InferenceBackend } from '../inference/backend';
 import { Session, type SessionStore } from '../harness/session';
 import { harnessStep } from '../harness/step';
+import type { BackendCapabilities, InferenceBackend } from '../inference/backend';
 import type { Logger } from '../observability/logger';
 import type { AgentEnv } from './agent-env';
 import { InferenceSide } from './inference-side';
@@ -77,7 +77,11 @@ export class AsyncRolloutEngine {
 
   constructor(private readonly options: EngineOptions) {
     const { capabilities } = options;
-    this.inference = new InferenceSide(options.backend, { maxInFlight: capabilities.maxInFlight, batchSize: capabilities.batchSize }, options.ambient.now);
+    this.inference = new InferenceSide(
+      options.backend,
+      { maxInFlight: capabilities.maxInFlight, batchSize: capabilities.batchSize },
+      options.ambient.now,
+    );
     // Workers of the inference side mostly wait for an answer; as many as the backend wants requests.
     this.loops = [
       ...Array.from({ length: capabilities.maxInFlight }, () => this.work(this.toInference)),
@@ -128,20 +132,35 @@ export class AsyncRolloutEngine {
   async run(job: TrajectoryJob): Promise<Session> {
     if (this.closing) throw new Interrupted('The engine is closing.');
     const { store, ambient } = this.options;
-    const session = await Session.open({ sessionId: job.sessionId, runId: job.runId, store, now: ambient.now, fresh: job.fresh });
+    const session = await Session.open({
+      sessionId: job.sessionId,
+      runId: job.runId,
+      store,
+      now: ambient.now,
+      fresh: job.fresh,
+    });
     if (session.state.phase === 'done') return session;
     return new Promise<Session>((resolve, reject) => {
       void this.start(job, session, resolve, reject);
     });
   }
 
-  private async start(job: TrajectoryJob, session: Session, resolve: (s: Session) => void, reject: (e: unknown) => void): Promise<void> {
+  private async start(
+    job: TrajectoryJob,
+    session: Session,
+    resolve: (s: Session) => void,
+    reject: (e: unknown) => void,
+  ): Promise<void> {
     const controller = new AbortController();
     const deadline = setTimeout(
-      () => controller.abort(new TimedOut(`The trajectory passed its deadline of ${Math.round(job.deadlineMs / 1000)} s.`)),
+      () =>
+        controller.abort(new TimedOut(`The trajectory passed its deadline of ${Math.round(job.deadlineMs / 1000)} s.`)),
       Math.max(0, job.deadlineMs),
     );
-    const onAbort = (): void => controller.abort(job.signal?.reason instanceof Error ? job.signal.reason : new Cancelled('The run was cancelled.'));
+    const onAbort = (): void =>
+      controller.abort(
+        job.signal?.reason instanceof Error ? job.signal.reason : new Cancelled('The run was cancelled.'),
+      );
     if (job.signal?.aborted) onAbort();
     else job.signal?.addEventListener('abort', onAbort, { once: true });
     let env: AgentEnv | null = null;
@@ -150,7 +169,11 @@ export class AsyncRolloutEngine {
       clearTimeout(deadline);
       job.signal?.removeEventListener('abort', onAbort);
       this.running.delete(entry);
-      void env?.close().catch((error) => this.options.logger.warn({ err: error, trajectoryId: job.trajectoryId }, 'environment did not close'));
+      void env
+        ?.close()
+        .catch((error) =>
+          this.options.logger.warn({ err: error, trajectoryId: job.trajectoryId }, 'environment did not close'),
+        );
     };
     entry.resolve = (value) => {
       settle();
@@ -173,7 +196,12 @@ export class AsyncRolloutEngine {
 
   stats(): { running: number; waitingForInference: number; waitingForTools: number; inFlight: number } {
     const { inFlight, waiting } = this.inference.stats();
-    return { running: this.running.size, waitingForInference: this.toInference.waiting + waiting, waitingForTools: this.toTools.waiting, inFlight };
+    return {
+      running: this.running.size,
+      waitingForInference: this.toInference.waiting + waiting,
+      waitingForTools: this.toTools.waiting,
+      inFlight,
+    };
   }
 
   /** Lets every trajectory go where it stands; their logs say how far they came. */
@@ -207,7 +235,18 @@ export class AsyncRolloutEngine {
   private depsOf(entry: Running): Parameters<typeof harnessStep>[1] {
     const { backend, capabilities, ambient } = this.options;
     const { job, env } = entry;
-    return { backend, capabilities, skill: job.skill, env, grammar: job.grammar, seed: job.seed, trajectoryId: job.trajectoryId, generate: this.inference.generate, now: ambient.now, random: ambient.random };
+    return {
+      backend,
+      capabilities,
+      skill: job.skill,
+      env,
+      grammar: job.grammar,
+      seed: job.seed,
+      trajectoryId: job.trajectoryId,
+      generate: this.inference.generate,
+      now: ambient.now,
+      random: ambient.random,
+    };
   }
 
   /** A step failed: writes the end that the failure means, or lets the trajectory go when it is to be resumed. */
@@ -219,9 +258,15 @@ export class AsyncRolloutEngine {
       entry.reject(cause);
       return;
     }
-    const status = cause instanceof TimedOut && controller.signal.aborted ? 'timed_out' : cause instanceof Cancelled ? 'cancelled' : 'failed';
+    const status =
+      cause instanceof TimedOut && controller.signal.aborted
+        ? 'timed_out'
+        : cause instanceof Cancelled
+          ? 'cancelled'
+          : 'failed';
     const error = cause instanceof Error ? cause : new Error(String(cause));
-    if (status === 'failed') this.options.logger.warn({ err: error, trajectoryId: job.trajectoryId }, 'trajectory failed');
+    if (status === 'failed')
+      this.options.logger.warn({ err: error, trajectoryId: job.trajectoryId }, 'trajectory failed');
     try {
       await session.append([
         {

@@ -36,7 +36,8 @@ export class InferenceSide {
   }
 
   async close(): Promise<void> {
-    for (let item = this.queue.takeNow(); item; item = this.queue.takeNow()) item.reject(new Cancelled('The inference side was closed.'));
+    for (let item = this.queue.takeNow(); item; item = this.queue.takeNow())
+      item.reject(new Cancelled('The inference side was closed.'));
     this.queue.close();
     await Promise.all(this.loops);
   }

@@ -2,9 +2,10 @@
  * A grammar (GBNF, llama.cpp's form) that lets a model write only turns that parse: a thought, then one action with
  * arguments that fit the tool's schema, or the answer.
  */
+
+import { Invalid } from '../errors';
 import type { Skill } from '../skills/skill';
 import type { Json, JsonObject } from '../vocabulary';
-import { Invalid } from '../errors';
 import type { PromptTool } from './prompt';
 
 /** Longest thought and longest string, in characters: a small model under a grammar would otherwise never stop. */
@@ -53,17 +54,23 @@ function schemaRule(schema: JsonObject, name: string, rules: Map<string, string>
       const required = Array.isArray(schema.required) ? schema.required : [];
       const parts = Object.entries(properties)
         .filter(([key]) => required.includes(key))
-        .map(([key, value], i) => `${literal(`${JSON.stringify(key)}: `)} ${schemaRule(asObject(value, name), `${name}-${i}`, rules)}`);
+        .map(
+          ([key, value], i) =>
+            `${literal(`${JSON.stringify(key)}: `)} ${schemaRule(asObject(value, name), `${name}-${i}`, rules)}`,
+        );
       rules.set(name, `"{" ${parts.length ? parts.join(' ", " ') : '""'} "}"`);
       return name;
     }
     default:
-      throw new Invalid(`Actions of ${name} cannot be constrained: its schema has the type ${JSON.stringify(schema.type)}.`);
+      throw new Invalid(
+        `Actions of ${name} cannot be constrained: its schema has the type ${JSON.stringify(schema.type)}.`,
+      );
   }
 }
 
 function asObject(value: Json | undefined, name: string): JsonObject {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Invalid(`The schema of ${name} is no JSON Schema object.`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new Invalid(`The schema of ${name} is no JSON Schema object.`);
   return value;
 }
 

@@ -9,14 +9,19 @@ describe('a ReAct turn', () => {
   it('holds a thought and a call', () => {
     const turn = parse('Thought: between 1 and 15, try 8.\nAction: {"tool": "probe", "args": {"n": 8}}\n');
     expect(turn.thought).toBe('between 1 and 15, try 8.');
-    expect(turn.calls).toEqual([{ index: 0, tool: 'probe', arguments: { n: 8 }, raw: '{"tool": "probe", "args": {"n": 8}}', error: null }]);
+    expect(turn.calls).toEqual([
+      { index: 0, tool: 'probe', arguments: { n: 8 }, raw: '{"tool": "probe", "args": {"n": 8}}', error: null },
+    ]);
     expect(turn.problem).toBeNull();
     expect(turn.segments.map((s) => s.kind)).toEqual(['thought', 'action']);
   });
 
   it('runs several actions in the order they were written', () => {
     const turn = parse('Action: {"tool":"a","args":{}}\nAction: {"tool":"b","args":{"x":[1]}}\n');
-    expect(turn.calls.map((c) => [c.index, c.tool])).toEqual([[0, 'a'], [1, 'b']]);
+    expect(turn.calls.map((c) => [c.index, c.tool])).toEqual([
+      [0, 'a'],
+      [1, 'b'],
+    ]);
   });
 
   it('ends with an answer', () => {
@@ -62,7 +67,21 @@ describe('a ReAct turn', () => {
   });
 
   it('covers every byte with segments, in order, whatever was sampled', () => {
-    const part = fc.constantFrom('Thought: ', 'Action: ', 'Answer: ', '{"tool":"a","args":{}}', '{', '}', '"', '\n', ' ', '\\', 'é', '🙂', 'x');
+    const part = fc.constantFrom(
+      'Thought: ',
+      'Action: ',
+      'Answer: ',
+      '{"tool":"a","args":{}}',
+      '{',
+      '}',
+      '"',
+      '\n',
+      ' ',
+      '\\',
+      'é',
+      '🙂',
+      'x',
+    );
     fc.assert(
       fc.property(fc.array(part), fc.constantFrom('length' as const, 'stop' as const, null), (parts, cut) => {
         const raw = bytes(parts.join(''));

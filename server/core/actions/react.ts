@@ -44,7 +44,9 @@ export function parseReact(bytes: Uint8Array, cut: 'length' | 'stop' | null): Pa
     const label = labelAt(text, at);
     const bodyStart = at + (label?.width ?? 0);
     const { end, open } =
-      label && label.name !== 'Thought:' ? endOfJson(text, bodyStart) : { end: nextLabel(text, bodyStart), open: false };
+      label && label.name !== 'Thought:'
+        ? endOfJson(text, bodyStart)
+        : { end: nextLabel(text, bodyStart), open: false };
     const cutHere = open && end >= text.length ? cut : null;
     parsed.segments.push({ kind: label ? KIND[label.name] : 'thought', start: at, end });
     const body = decode(bytes.subarray(bodyStart, end)).trim();
@@ -79,7 +81,8 @@ function readCall(index: number, body: string, cut: 'length' | 'stop' | null): T
   if (typeof read === 'string') return broken(read);
   const { tool, args } = read;
   if (typeof tool !== 'string') return broken('The action has no "tool": write {"tool": "NAME", "args": {…}}.');
-  if (!isObject(args)) return broken(`The action for ${tool} has no "args" object: write {"tool": "${tool}", "args": {…}}.`, tool);
+  if (!isObject(args))
+    return broken(`The action for ${tool} has no "args" object: write {"tool": "${tool}", "args": {…}}.`, tool);
   return { index, tool, arguments: args, raw: body, error: null };
 }
 

@@ -1,0 +1,246 @@
+/**
+ * A worker: takes trajectories from the queue in the database, rolls them out, writes their ends. It does not assume
+ * that it is alone: what it claims it holds by a lease it renews, and what it loses it drops at once.
+ */
+import type { Database } from '../../db/connection';
+import { cancelledRunIds } from '../../db/queries/cancelled-runs';
+import { appendRunEvent } from '../../db/queries/events';
+import { giveBackTrajectory } from '../../db/queries/give-back';
+import { endedGroupIds, unfinishedRunIds } from '../../db/queries/groups';
+import {
+  type ClaimedTrajectory,
+  claimTrajectories,
+  releaseAll,
+  releaseWorker,
+  renewLeases,
+  startRuns,
+} from '../../db/queries/trajectories';
+import type { Ambient } from '../core/ambient';
+import { Cancelled, Conflict } from '../core/errors';
+import type { Logger } from '../observability/logger';
+import { type AsyncRolloutEngine, Interrupted, type TrajectoryJob } from './engine';
+import { settleGroup, settleRun, settleTrajectory, successOf } from './settle';
+
+/** What a trajectory of one run needs, the same for all its trajectories. */
+export interface RunMaterial {
+  engine: AsyncRolloutEngine;
+  jobFor(claim: ClaimedTrajectory): Pick<TrajectoryJob, 'skill' | 'grammar' | 'makeEnv'> & { deadlineMs: number };
+}
+
+export interface WorkerOptions {
+  database: Database;
+  ambient: Ambient;
+  logger: Logger;
+  /** Trajectories held at once. */
+  capacity: number;
+  materialOf(claim: ClaimedTrajectory): Promise<RunMaterial>;
+  /** Ends the log of a trajectory that could not even begin. */
+  failBeforeStart(claim: ClaimedTrajectory, error: unknown): Promise<TrajectoryEndSession>;
+  runLogGrew(runId: string): void;
+  leaseMs?: number;
+  pollMs?: number;
+}
+
+type TrajectoryEndSession = Awaited<ReturnType<AsyncRolloutEngine['run']>>;
+
+/** Between two attempts at a trajectory whose end could not be written. */
+const RETRY_MS = 5_000;
+
+interface Held {
+  claim: ClaimedTrajectory;
+  controller: AbortController;
+  done: Promise<void>;
+}
+
+export class Worker {
+  readonly workerId: string;
+  private readonly held = new Map<string, Held>();
+  private readonly leaseMs: number;
+  private readonly pollMs: number;
+  private stopped = false;
+  private wakeUp: () => void = () => undefined;
+  private woken = false;
+  private loop: Promise<void> = Promise.resolve();
+  private heartbeat: NodeJS.Timeout | undefined;
+
+  constructor(private readonly options: WorkerOptions) {
+    this.workerId = options.ambient.newId('wrk');
+    this.leaseMs = options.leaseMs ?? 30_000;
+    this.pollMs = options.pollMs ?? 1_000;
+  }
+
+  /** Puts right what a crash left between two transactions, then begins to claim. */
+  async start(): Promise<void> {
+    const { database } = this.options;
+    // The embedded database belongs to this process alone, so every lease in it is a dead one's.
+    if (database.kind === 'embedded') await releaseAll(database.db);
+    for (const runId of await unfinishedRunIds(database.db)) await this.settleEnded(runId);
+    this.loop = this.claimForEver();
+    const beat = (): void => {
+      void this.renew().catch((error) => this.options.logger.warn({ err: error }, 'leases could not be renewed'));
+    };
+    this.heartbeat = setInterval(beat, this.leaseMs / 3);
+  }
+
+  wake(): void {
+    this.woken = true;
+    this.wakeUp();
+  }
+
+  cancelRun(runId: string): void {
+    for (const { claim, controller } of this.held.values())
+      if (claim.runId === runId) controller.abort(new Cancelled('The run was cancelled.'));
+  }
+
+  get size(): number {
+    return this.held.size;
+  }
+
+  /** Claims nothing more. What is held goes on only until its engine is closed; close those first, then `stop`. */
+  stopClaiming(): void {
+    this.stopped = true;
+    this.wakeUp();
+  }
+
+  /** Waits for what is held, and puts back on the queue what did not end. */
+  async stop(): Promise<void> {
+    this.stopClaiming();
+    clearInterval(this.heartbeat);
+    await this.loop;
+    await Promise.all([...this.held.values()].map((held) => held.done));
+    await releaseWorker(this.options.database.db, this.workerId);
+  }
+
+  private async claimForEver(): Promise<void> {
+    const { database, ambient, logger, capacity } = this.options;
+    while (!this.stopped) {
+      this.woken = false;
+      const free = capacity - this.held.size;
+      let claimed = 0;
+      if (free > 0) {
+        try {
+          const claims = await claimTrajectories(database.db, {
+            workerId: this.workerId,
+            limit: free,
+            nowMs: ambient.now(),
+            leaseMs: this.leaseMs,
+          });
+          claimed = claims.length;
+          await this.announceStarts(claims);
+          for (const claim of claims) this.take(claim);
+        } catch (error) {
+          logger.error({ err: error }, 'the queue could not be read');
+        }
+      }
+      if (this.stopped) return;
+      if (!this.woken && (claimed === 0 || this.held.size >= capacity)) await this.rest();
+    }
+  }
+
+  /** Until something is put on the queue, a place is free, or the poll interval has passed. */
+  private rest(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, this.pollMs);
+      this.wakeUp = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  private async announceStarts(claims: ClaimedTrajectory[]): Promise<void> {
+    const { database, ambient, runLogGrew } = this.options;
+    for (const runId of await startRuns(database.db, [...new Set(claims.map((claim) => claim.runId))])) {
+      await appendRunEvent(database.db, {
+        runId,
+        atMs: ambient.now(),
+        type: 'run.started',
+        data: { status: 'running' },
+      });
+      runLogGrew(runId);
+    }
+  }
+
+  private take(claim: ClaimedTrajectory): void {
+    const controller = new AbortController();
+    const held: Held = { claim, controller, done: Promise.resolve() };
+    this.held.set(claim.trajectoryId, held);
+    held.done = this.rollOut(claim, controller.signal)
+      .catch((error) => this.drop(claim, error))
+      .finally(() => {
+        this.held.delete(claim.trajectoryId);
+        this.wake();
+      });
+  }
+
+  private async rollOut(claim: ClaimedTrajectory, signal: AbortSignal): Promise<void> {
+    const { database, ambient } = this.options;
+    const session = await this.runToEnd(claim, signal);
+    const nowMs = ambient.now();
+    const end = session.state.end;
+    if (!end) throw new Error(`Trajectory ${claim.trajectoryId} came back without an end.`);
+    await database.db.transaction((tx) =>
+      settleTrajectory(tx, { ...claim, workerId: this.workerId, session, success: successOf(end) }, nowMs),
+    );
+    this.options.runLogGrew(claim.runId);
+  }
+
+  private async runToEnd(claim: ClaimedTrajectory, signal: AbortSignal): Promise<TrajectoryEndSession> {
+    const { ambient } = this.options;
+    let material: RunMaterial;
+    let job: ReturnType<RunMaterial['jobFor']>;
+    try {
+      material = await this.options.materialOf(claim);
+      job = material.jobFor(claim);
+    } catch (error) {
+      if (error instanceof Interrupted || this.stopped) throw new Interrupted('The worker is stopping.');
+      return this.options.failBeforeStart(claim, error);
+    }
+    return material.engine.run({
+      ...job,
+      trajectoryId: claim.trajectoryId,
+      sessionId: claim.sessionId,
+      runId: claim.runId,
+      seed: claim.seed,
+      fresh: claim.claims === 1,
+      // Time that passed under an earlier worker counts.
+      deadlineMs: job.deadlineMs - (ambient.now() - claim.startedAtMs),
+      signal,
+    });
+  }
+
+  /** Keeps what is held; drops what was lost to another worker, and what was cancelled elsewhere. */
+  private async renew(): Promise<void> {
+    const { database, ambient } = this.options;
+    if (this.held.size === 0) return;
+    const kept = new Set(
+      await renewLeases(database.db, { workerId: this.workerId, nowMs: ambient.now(), leaseMs: this.leaseMs }),
+    );
+    for (const [trajectoryId, { controller }] of this.held)
+      if (!kept.has(trajectoryId)) controller.abort(new Interrupted('Another worker holds this trajectory.'));
+    const runs = [...new Set([...this.held.values()].map(({ claim }) => claim.runId))];
+    for (const runId of await cancelledRunIds(database.db, runs)) this.cancelRun(runId);
+  }
+
+  private async settleEnded(runId: string): Promise<void> {
+    const { database, ambient } = this.options;
+    const nowMs = ambient.now();
+    for (const groupId of await endedGroupIds(database.db, runId))
+      await database.db.transaction((tx) => settleGroup(tx, groupId, nowMs));
+    await database.db.transaction((tx) => settleRun(tx, runId, nowMs));
+  }
+
+  /** A trajectory that could not be kept: lost to another worker, interrupted, or its end could not be written. */
+  private async drop(claim: ClaimedTrajectory, error: unknown): Promise<void> {
+    const { logger, database, ambient } = this.options;
+    const where = { trajectoryId: claim.trajectoryId, runId: claim.runId };
+    if (error instanceof Interrupted || error instanceof Conflict) {
+      logger.debug({ ...where, reason: error.message }, 'trajectory let go');
+      return;
+    }
+    logger.error({ ...where, err: error }, 'trajectory could not be kept; it is tried again from its log');
+    const back = { trajectoryId: claim.trajectoryId, workerId: this.workerId, afterMs: ambient.now() + RETRY_MS };
+    // When the database is gone this fails too; then the lease runs out by itself.
+    await giveBackTrajectory(database.db, back).catch(() => undefined);
+  }
+}
