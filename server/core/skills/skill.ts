@@ -18,13 +18,29 @@ export interface Skill {
   sampling: { temperature: number; topP: number; topK: number; minP: number; maxTokensPerTurn: number };
   stop: string[];
   sandbox: { level: SandboxLevel; accept: SandboxLevel[] };
-  permissions: { defaultLevel: PermissionLevel; rules: { resource: string; level: PermissionLevel; actions: string[]; conditions: JsonObject }[] };
+  permissions: SkillPermissions;
   /** Tokens an observation may take before it is truncated with notice. */
   maxObservationTokens: number;
   /** Milliseconds for a whole trajectory. */
   deadlineMs: number;
   /** Unknown keys, kept as they were written. */
   extra: Record<string, Json>;
+}
+
+export interface PermissionRule {
+  /** Whole-string, case-sensitive pattern with `*`, `?` and `[...]`. */
+  resource: string;
+  level: PermissionLevel;
+  actions: string[];
+  conditions: JsonObject;
+}
+
+export interface SkillPermissions {
+  /** The level of what no rule matches. */
+  defaultLevel: PermissionLevel;
+  rules: PermissionRule[];
+  /** Milliseconds since the epoch; from then on everything is refused. Absent: they do not expire. */
+  expiresAtMs?: number;
 }
 
 /** One problem of a dataset. */
