@@ -144,7 +144,6 @@ CREATE TABLE "token_sequences" (
 CREATE TABLE "tool_outputs" (
 	"id" text PRIMARY KEY NOT NULL,
 	"session_id" text NOT NULL,
-	"seq" integer NOT NULL,
 	"content" "bytea" NOT NULL
 );
 --> statement-breakpoint

@@ -35,6 +35,8 @@ export async function insertAuditEntries(q: Queryable, entries: readonly NewAudi
   );
 }
 
+export const insertAuditEntry = (q: Queryable, entry: NewAuditEntry): Promise<void> => insertAuditEntries(q, [entry]);
+
 export interface AuditFilter {
   agentId?: string;
   actionType?: string;

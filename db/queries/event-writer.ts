@@ -5,12 +5,14 @@
 import { Conflict } from '../../server/core/errors';
 import type { Database } from '../connection';
 import { isRetryable, toStudioError } from '../database-errors';
-import { appendEvents, type LoggedEvent } from './events';
+import type { NewAuditEntry } from './audit';
+import { appendEvents, type EventRow, type LoggedEvent, type SessionAuditEntry } from './events';
 
 interface Waiting {
   sessionId: string;
   runId: string | null;
   events: readonly LoggedEvent[];
+  audit: readonly NewAuditEntry[];
   resolve(): void;
   reject(error: unknown): void;
 }
@@ -33,12 +35,17 @@ export class EventWriter {
 
   /**
    * Resolves when the events are durable. Rejects with Conflict when another writer took one of their places (only this
-   * session's events are then missing), or with the database's failure (then nothing of the batch was written).
+   * session's events are then missing, and its `audit`, which is written with them or not at all), or with the database's failure (then nothing of the batch was written).
    */
-  append(sessionId: string, runId: string | null, events: readonly LoggedEvent[]): Promise<void> {
+  append(
+    sessionId: string,
+    runId: string | null,
+    events: readonly LoggedEvent[],
+    audit: readonly NewAuditEntry[] = [],
+  ): Promise<void> {
     if (events.length === 0) return Promise.resolve();
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ sessionId, runId, events, resolve, reject });
+      this.#waiting.push({ sessionId, runId, events, audit, resolve, reject });
       this.#flushing ??= this.#flushAll();
     });
   }
@@ -81,8 +88,9 @@ export class EventWriter {
     const rows = batch.flatMap(({ sessionId, runId, events }) =>
       events.map((event) => ({ ...event, sessionId, runId })),
     );
+    const audit = batch.flatMap((waiting) => waiting.audit.map((entry) => ({ sessionId: waiting.sessionId, entry })));
     try {
-      const lost = new Set(await this.#write(rows));
+      const lost = new Set(await this.#write(rows, audit));
       const grown = new Set<string>();
       for (const { sessionId, runId } of batch) if (runId !== null && !lost.has(sessionId)) grown.add(runId);
       if (grown.size > 0) this.#onWritten(grown);
@@ -102,10 +110,10 @@ export class EventWriter {
     }
   }
 
-  async #write(rows: Parameters<typeof appendEvents>[1]): Promise<string[]> {
+  async #write(rows: readonly EventRow[], audit: readonly SessionAuditEntry[]): Promise<string[]> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return (await appendEvents(this.#database.db, rows)).lost;
+        return (await appendEvents(this.#database.db, rows, audit)).lost;
       } catch (error) {
         if (!isRetryable(error) || attempt === 3) throw error;
       }

@@ -8,6 +8,8 @@ import type { JsonObject } from '../../server/core/vocabulary';
 import type { Queryable } from '../connection';
 import { isUniqueViolation } from '../database-errors';
 import { sessionEvents } from '../schema';
+import type { NewAuditEntry } from './audit';
+import { storableText } from './stored-text';
 
 /** An event with its place. A SessionEvent is one; so is an event of a run's own session. */
 export interface LoggedEvent {
@@ -25,17 +27,27 @@ export interface EventRow extends LoggedEvent {
   runId: string | null;
 }
 
+/** An audit entry that must be durable together with events of a session. */
+export interface SessionAuditEntry {
+  sessionId: string;
+  entry: NewAuditEntry;
+}
+
 /** Attempts when another writer commits the same place between this statement's look and its insert. */
 const ATTEMPTS = 3;
 
 /**
  * Appends events of any number of sessions in one statement, and gives each its place in its run's feed. All events of
  * a session go in or none: a session of which one place is taken is left out and named in `lost` (another writer is
- * at work on it). Inside a transaction a writer that comes at the same moment ends the whole transaction (Conflict).
+ * at work on it). `audit` goes in with the events of its session, or not at all. Inside a transaction a writer that comes at the same moment ends the whole transaction (Conflict).
  */
-export async function appendEvents(q: Queryable, rows: readonly EventRow[]): Promise<{ lost: string[] }> {
+export async function appendEvents(
+  q: Queryable,
+  rows: readonly EventRow[],
+  audit: readonly SessionAuditEntry[] = [],
+): Promise<{ lost: string[] }> {
   if (rows.length === 0) return { lost: [] };
-  const { index, blob } = pack(rows);
+  const { index, auditIndex, blob } = pack(rows, audit);
   for (let attempt = 1; ; attempt++) {
     try {
       const result = await q.execute<{ session_id: string }>(sql`
@@ -63,6 +75,15 @@ export async function appendEvents(q: Queryable, rows: readonly EventRow[]): Pro
           select a.session_id, a.seq, a.run_id,
             m.first_seq + row_number() over (partition by a.run_id order by a.ord) - 1, a.at_ms, a.type, a.data, a.tokens, a.weights
           from accepted a left join moved m on m.id = a.run_id
+        ),
+        audited as (
+          insert into audit_entries (id, at_ms, agent_id, user_id, action_type, resource, operation, status, details, ip_address)
+          select r.id, r.at_ms, r.agent_id, r.user_id, r.action_type, r.resource, r.operation, r.status,
+            convert_from(substring(packed.blob from r.details_at for r.details_length), 'UTF8')::json, r.ip_address
+          from packed, json_to_recordset(${auditIndex}::json) as r(id text, at_ms bigint, agent_id text, user_id text,
+            action_type text, resource text, operation text, status text, ip_address text, session_id text,
+            details_at int, details_length int)
+          where not exists (select 1 from lost l where l.session_id = r.session_id)
         )
         select session_id from lost`);
       return { lost: [...result].map((row) => row.session_id) };
@@ -75,7 +96,10 @@ export async function appendEvents(q: Queryable, rows: readonly EventRow[]): Pro
 }
 
 /** One small table of contents and one block of bytes: nothing is escaped twice, and tokens never become JSON. */
-function pack(rows: readonly EventRow[]): { index: string; blob: Uint8Array } {
+function pack(
+  rows: readonly EventRow[],
+  audit: readonly SessionAuditEntry[],
+): { index: string; auditIndex: string; blob: Uint8Array } {
   const parts: Uint8Array[] = [];
   let at = 1;
   const put = (part: Uint8Array): number => {
@@ -101,7 +125,24 @@ function pack(rows: readonly EventRow[]): { index: string; blob: Uint8Array } {
       weights: row.weights ?? null,
     };
   });
-  return { index: JSON.stringify(index), blob: Buffer.concat(parts) };
+  const auditIndex = audit.map(({ sessionId, entry }) => {
+    const details = Buffer.from(JSON.stringify(entry.details ?? {}), 'utf8');
+    return {
+      id: entry.id,
+      at_ms: entry.atMs,
+      agent_id: entry.agentId,
+      user_id: entry.userId,
+      action_type: entry.actionType,
+      resource: storableText(entry.resource),
+      operation: storableText(entry.operation),
+      status: entry.status,
+      ip_address: entry.ipAddress,
+      session_id: sessionId,
+      details_at: put(details),
+      details_length: details.length,
+    };
+  });
+  return { index: JSON.stringify(index), auditIndex: JSON.stringify(auditIndex), blob: Buffer.concat(parts) };
 }
 
 /**

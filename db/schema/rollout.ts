@@ -165,6 +165,5 @@ export const tokenSequences = pgTable(
 export const toolOutputs = pgTable('tool_outputs', {
   id: text('id').primaryKey(),
   sessionId: text('session_id').notNull(),
-  seq: integer('seq').notNull(),
   content: bytea('content').notNull(),
 });
