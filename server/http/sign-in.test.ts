@@ -16,7 +16,10 @@ const post = (path: string, body: unknown, headers: Record<string, string> = {})
   });
 
 /** fetch does not let a caller choose Host. */
-function getAs(path: string, headers: Record<string, string>): Promise<{ status: number; headers: NodeJS.Dict<string | string[]> }> {
+function getAs(
+  path: string,
+  headers: Record<string, string>,
+): Promise<{ status: number; headers: NodeJS.Dict<string | string[]> }> {
   return new Promise((resolve, reject) => {
     const req = request({ host: '127.0.0.1', port: app.port, path, headers }, (res) => {
       res.resume();
@@ -45,7 +48,10 @@ describe('signing in', () => {
   it('lets one of two in who come with one token at once', async () => {
     for (let round = 0; round < 3; round++) {
       const { secret } = await app.person('viewer', 'one_time');
-      const answers = await Promise.all([post('/api/sign-in', { token: secret }), post('/api/sign-in', { token: secret })]);
+      const answers = await Promise.all([
+        post('/api/sign-in', { token: secret }),
+        post('/api/sign-in', { token: secret }),
+      ]);
       expect(answers.map((res) => res.status).sort()).toEqual([200, 401]);
     }
   });
@@ -71,13 +77,21 @@ describe('signing in', () => {
   it('asks a browser that comes from another site to come by itself, with the address as text only', async () => {
     const headers = { 'sec-fetch-site': 'cross-site', host: `127.0.0.1:${app.port}` };
     expect((await getAs('/runs?x=%22', headers)).status).toBe(200);
-    const res = await fetch(`${app.url}/runs?a="><script>alert(1)</script>`, { headers: { 'sec-fetch-site': 'cross-site' } });
+    const res = await fetch(`${app.url}/runs?a="><script>alert(1)</script>`, {
+      headers: { 'sec-fetch-site': 'cross-site' },
+    });
     expect(await res.text()).not.toContain('<script');
   });
 
   it('answers health without a sign-in and nothing else', async () => {
     expect(await (await fetch(`${app.url}/healthz`)).json()).toEqual({ ok: true });
-    for (const path of ['/api/metrics', '/api/runs/x/export', '/api/outputs/x', '/api/trajectories/x/tokens', '/api/other'])
+    for (const path of [
+      '/api/metrics',
+      '/api/runs/x/export',
+      '/api/outputs/x',
+      '/api/trajectories/x/tokens',
+      '/api/other',
+    ])
       expect((await fetch(`${app.url}${path}`)).status).toBe(401);
   });
 });

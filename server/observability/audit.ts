@@ -1,6 +1,6 @@
 /** Writes an audit entry in the transaction of the change it records: either both are there, or neither. */
 import type { Queryable } from '../../db/connection';
-import { insertAuditEntry } from '../../db/queries/audit';
+import { insertAuditEntries } from '../../db/queries/audit';
 import type { Ambient } from '../core/ambient';
 import type { AuditRecord } from '../core/audit';
 
@@ -15,17 +15,19 @@ export async function auditEntry(
   change: AuditedChange,
 ): Promise<string> {
   const id = ctx.ambient.newId('aud');
-  await insertAuditEntry(tx, {
-    id,
-    atMs: ctx.ambient.now(),
-    agentId: change.agentId ?? null,
-    userId: ctx.actor.userId,
-    actionType: change.actionType,
-    resource: change.resource,
-    operation: change.operation,
-    status: change.status,
-    details: change.details ?? {},
-    ipAddress: ctx.actor.ipAddress,
-  });
+  await insertAuditEntries(tx, [
+    {
+      id,
+      atMs: ctx.ambient.now(),
+      agentId: change.agentId ?? null,
+      userId: ctx.actor.userId,
+      actionType: change.actionType,
+      resource: change.resource,
+      operation: change.operation,
+      status: change.status,
+      details: change.details ?? {},
+      ipAddress: ctx.actor.ipAddress,
+    },
+  ]);
   return id;
 }

@@ -1,11 +1,11 @@
 /** A run's feed for one reader: what the page draws of each event, never model text. */
 import { type RunFeedRow, readRunFeed } from '../../db/queries/events';
-import { RUN_STATUSES, TRAJECTORY_STATUSES } from '../core/vocabulary';
 import type { RunFeedEntry } from '../core/views';
+import { RUN_STATUSES, TRAJECTORY_STATUSES } from '../core/vocabulary';
 import { requireRole, type ServiceContext } from '../services/context';
 import { parseInput } from '../services/inputs';
-import { feedInput } from '../services/runs/run-inputs';
 import { requireRun } from '../services/runs/require-run';
+import { feedInput } from '../services/runs/run-inputs';
 import { asCount, asNumber, asWord } from '../services/trajectories/read-json';
 import { type FollowOptions, followLog } from './follow-log';
 

@@ -1,5 +1,6 @@
 /** The HTTP app on a real server with a real database, without Next: for tests of everything but pages. */
 import { createServer } from 'node:http';
+import { insertSignIn, insertUser } from '../../../db/queries/sign-ins';
 import { testDatabase } from '../../../db/testing/database';
 import { systemAmbient } from '../../core/ambient';
 import type { Role } from '../../core/vocabulary';
@@ -7,7 +8,6 @@ import { type Logger, silentLogger } from '../../observability/logger';
 import { createMetrics } from '../../observability/metrics';
 import { createRunLogBus } from '../../realtime/run-log-bus';
 import type { ServiceContext } from '../../services/context';
-import { insertSignIn, insertUser } from '../../../db/queries/sign-ins';
 import { hashSecret, newSecret } from '../../services/people/secrets';
 import { createAddresses } from '../addresses';
 import { createHttpApp, type HttpAppOptions } from '../app';

@@ -5,7 +5,8 @@ import { parseDataset } from './parse-dataset';
 
 describe('the lines of a dataset', () => {
   it('reads tasks with and without the optional keys, empty lines, CRLF and a byte order mark', () => {
-    const text = '\ufeff{"task_id":"a","prompt":"p"}\r\n\r\n{"task_id":7,"prompt":"q","answer":{"x":1},"metadata":{"y":2},"skill":"s","more":1}';
+    const text =
+      '\ufeff{"task_id":"a","prompt":"p"}\r\n\r\n{"task_id":7,"prompt":"q","answer":{"x":1},"metadata":{"y":2},"skill":"s","more":1}';
     expect(parseDataset(text)).toEqual([
       { taskId: 'a', prompt: 'p', answer: null, metadata: {}, skill: null },
       { taskId: '7', prompt: 'q', answer: { x: 1 }, metadata: { y: 2 }, skill: 's' },
@@ -17,7 +18,9 @@ describe('the lines of a dataset', () => {
     expect(() => parseDataset(`${good}{`)).toThrow(/^Line 2 is not JSON/);
     expect(() => parseDataset(`${good}\n[1]`)).toThrow('Line 3 is no JSON object.');
     expect(() => parseDataset(`${good}{"task_id":"b"}`)).toThrow(/^Line 2: The field prompt/);
-    expect(() => parseDataset(`${good}{"task_id":"b","prompt":"p","metadata":[]}`)).toThrow(/metadata.*must be an object/);
+    expect(() => parseDataset(`${good}{"task_id":"b","prompt":"p","metadata":[]}`)).toThrow(
+      /metadata.*must be an object/,
+    );
     expect(() => parseDataset(`${good}${good}`)).toThrow('Line 2 has the task_id of line 1: "a"');
     expect(() => parseDataset(`${good}{"task_id":"b","prompt":"\\u0000"}`)).toThrow(/Line 2.*U\+0000/);
     expect(() => parseDataset(`${good}{"task_id":"b","prompt":"\\ud800"}`)).toThrow(/Line 2.*surrogate/);

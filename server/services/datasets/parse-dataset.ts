@@ -7,7 +7,7 @@ import { describeIssues, nameSchema } from '../inputs';
 import { MAX_DATASET_TASKS, MAX_LINE_CHARACTERS } from './dataset-inputs';
 
 /** The database's text cannot hold U+0000, and half a surrogate pair would be stored as another character. */
-const storable = (text: string): boolean => !/\u0000|\p{Surrogate}/u.test(text);
+const storable = (text: string): boolean => !text.includes('\0') && !/\p{Surrogate}/u.test(text);
 const UNSTORABLE = 'holds U+0000 or half of a surrogate pair, which cannot be stored';
 
 const isObject = (value: unknown): value is JsonObject =>
@@ -37,7 +37,9 @@ export function parseDataset(jsonl: string): Task[] {
     const task = parseLine(text, lineNumber);
     const earlier = lineOf.get(task.taskId);
     if (earlier !== undefined)
-      throw new Invalid(`Line ${lineNumber} has the task_id of line ${earlier}: ${JSON.stringify(task.taskId)}. Each task needs its own.`);
+      throw new Invalid(
+        `Line ${lineNumber} has the task_id of line ${earlier}: ${JSON.stringify(task.taskId)}. Each task needs its own.`,
+      );
     lineOf.set(task.taskId, lineNumber);
     tasks.push(task);
   }
@@ -63,7 +65,9 @@ function parseLine(text: string, lineNumber: number): Task {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new Invalid(`Line ${lineNumber} is not JSON: ${error instanceof Error ? error.message : 'it cannot be read'}.`);
+    throw new Invalid(
+      `Line ${lineNumber} is not JSON: ${error instanceof Error ? error.message : 'it cannot be read'}.`,
+    );
   }
   if (!isObject(value)) throw new Invalid(`Line ${lineNumber} is no JSON object.`);
   const parsed = lineSchema.safeParse(value);

@@ -31,3 +31,7 @@ export const feedInput = z.object({
     .regex(/^\d{1,15}$/, 'is not an event number')
     .nullish(),
 });
+export const exportRunInput = runIdInput.extend({
+  /** Approximate sequences and other kinds of log-probabilities too. */
+  all: z.boolean().default(false),
+});

@@ -23,7 +23,15 @@ const turn: StoredEvent[] = [
   },
   {
     type: 'permission.decided',
-    data: { stepNumber: 0, callIndex: 0, tool: 'probe', level: 'full_trust', outcome: 'allow', rule: 'tool://probe', reason: '' },
+    data: {
+      stepNumber: 0,
+      callIndex: 0,
+      tool: 'probe',
+      level: 'full_trust',
+      outcome: 'allow',
+      rule: 'tool://probe',
+      reason: '',
+    },
   },
   { type: 'tool.started', data: { stepNumber: 0, callIndex: 0, tool: 'probe', arguments: { n: 8 }, idempotent: true } },
   { type: 'tool.completed', data: { stepNumber: 0, result } },
@@ -62,8 +70,23 @@ describe('the steps of a log', () => {
   });
 
   it('never throws, whatever an event holds', () => {
-    const type = fc.constantFrom('generation.completed', 'permission.decided', 'tool.completed', 'step.completed', 'odd');
-    const field = fc.constantFrom('stepNumber', 'step_number', 'text', 'result', 'results', 'actions', 'callIndex', 'answer');
+    const type = fc.constantFrom(
+      'generation.completed',
+      'permission.decided',
+      'tool.completed',
+      'step.completed',
+      'odd',
+    );
+    const field = fc.constantFrom(
+      'stepNumber',
+      'step_number',
+      'text',
+      'result',
+      'results',
+      'actions',
+      'callIndex',
+      'answer',
+    );
     const data = fc.oneof(fc.jsonValue(), fc.dictionary(field, fc.oneof(fc.nat(3), fc.jsonValue())));
     fc.assert(
       fc.property(fc.array(fc.record({ type, data })), fc.option(fc.array(fc.double())), (events, advantages) => {

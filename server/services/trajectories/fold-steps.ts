@@ -7,6 +7,9 @@ import type { StepView } from '../../core/views';
 import { PERMISSION_LEVELS, SANDBOX_LEVELS, TOOL_STATUSES } from '../../core/vocabulary';
 import { asCount, asList, asNumber, asNumbers, asObject, asText, asTextOrNull, asWord } from './read-json';
 
+/** The events that make steps. */
+export const STEP_EVENTS = ['generation.completed', 'permission.decided', 'tool.completed', 'step.completed'] as const;
+
 export interface StoredEvent {
   type: string;
   data: unknown;
@@ -38,11 +41,14 @@ export function foldSteps(events: Iterable<StoredEvent>, advantages: readonly nu
     const step = stepOf(fields, type === 'step.completed' ? 'step_number' : 'stepNumber');
     if (!step) continue;
     if (type === 'generation.completed') showTurn(step.view, asText(fields.text), fields.finishReason === 'length');
-    else if (type === 'permission.decided') step.permissions.set(asCount(fields.callIndex) ?? 0, permissionView(fields));
+    else if (type === 'permission.decided')
+      step.permissions.set(asCount(fields.callIndex) ?? 0, permissionView(fields));
     else if (type === 'tool.completed') step.view.results = [...step.view.results, resultView(fields.result)];
     else if (type === 'step.completed') completeStep(step.view, fields);
   }
-  return [...steps.values()].sort((a, b) => a.view.stepNumber - b.view.stepNumber).map((step) => finish(step, advantages));
+  return [...steps.values()]
+    .sort((a, b) => a.view.stepNumber - b.view.stepNumber)
+    .map((step) => finish(step, advantages));
 }
 
 function emptyStep(stepNumber: number): StepView {

@@ -34,6 +34,8 @@ export function asWord<W extends string, O>(value: unknown, words: readonly W[],
 
 /** Name → finite number; other entries are left out. */
 export function asNumbers(value: unknown): Record<string, number> {
-  const entries = Object.entries(asObject(value)).filter((entry): entry is [string, number] => asNumber(entry[1]) !== null);
+  const entries = Object.entries(asObject(value)).filter(
+    (entry): entry is [string, number] => asNumber(entry[1]) !== null,
+  );
   return Object.fromEntries(entries);
 }
