@@ -31,6 +31,8 @@ export interface Environment {
   sandboxes: number;
   trajectoriesAtOnce: number;
   modelThreads: number;
+  /** The text of PATH, for finding a Python; the system's variable, not one of the studio's. */
+  searchPath: string;
 }
 
 /** Throws Invalid with one sentence that names the variable, what it holds (never for a URL: it may carry a password) and what is right. */
@@ -55,5 +57,6 @@ export function parseEnvironment(source: Record<string, string | undefined>): En
     sandboxes: e.STUDIO_SANDBOXES,
     trajectoriesAtOnce: e.STUDIO_TRAJECTORIES_AT_ONCE,
     modelThreads: e.STUDIO_MODEL_THREADS,
+    searchPath: source.PATH ?? '',
   };
 }

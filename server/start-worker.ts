@@ -1,9 +1,18 @@
 /** The one place where the server process and its worker meet: what main hands over, and what it gets back. */
 import type { Database } from '../db/connection';
+import { EventWriter } from '../db/queries/event-writer';
 import type { Ambient } from './core/ambient';
+import { isStudioError } from './core/errors';
 import type { Environment } from './env';
 import type { Logger } from './observability/logger';
+import { metrics } from './observability/metrics';
+import { databaseStore } from './rollout/database-store';
+import { Material } from './rollout/material';
+import { Worker } from './rollout/worker';
+import { createSandboxPool } from './sandbox/pool';
+import type { SandboxPool } from './sandbox/sandbox';
 import type { RunningProcess } from './services/context';
+import { createToolRegistry } from './tools/registry';
 
 export interface WorkerOptions {
   database: Database;
@@ -22,14 +31,62 @@ export interface WorkerOfThisProcess {
   stop(): Promise<void>;
 }
 
-/** A server without a worker: runs it accepts wait for the worker of another process. */
-export async function startWorkerOfThisProcess(_options: WorkerOptions): Promise<WorkerOfThisProcess> {
+export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<WorkerOfThisProcess> {
+  const { database, ambient, logger, environment, packageRoot, runLogGrew } = options;
+  const writer = new EventWriter(database, (runIds) => {
+    for (const runId of runIds) runLogGrew(runId);
+  });
+  // Looking at what this host can isolate takes a second; the studio opens meanwhile.
+  const sandboxes = createSandboxPool({
+    logger,
+    ambient,
+    size: environment.sandboxes,
+    hide: [environment.dataDir, packageRoot],
+    searchPath: environment.searchPath,
+  });
+  sandboxes.catch((error) => logger.error({ err: error }, 'the sandbox pool could not be opened'));
+  const material = new Material({
+    database,
+    ambient,
+    logger,
+    packageRoot,
+    threads: environment.modelThreads,
+    store: databaseStore(database, writer, ambient),
+    tools: createToolRegistry(),
+    sandboxes: () => sandboxes,
+    toolWorkers: environment.sandboxes * 2,
+    metrics,
+  });
+  const worker = new Worker({
+    database,
+    ambient,
+    logger,
+    capacity: environment.trajectoriesAtOnce,
+    materialOf: (claim) => material.of(claim),
+    failBeforeStart: (claim, error) => material.failBeforeStart(claim, error),
+    runLogGrew,
+  });
+  metrics.gauge('studio_trajectories_held', 'Trajectories this process holds.', () => worker.size);
+  await worker.start();
   return {
     process: {
-      wakeWorkers: () => undefined,
-      cancelRun: () => undefined,
-      backendHealth: async () => ({ ok: false, message: 'No worker of this process answers.', modelName: null }),
+      wakeWorkers: () => worker.wake(),
+      cancelRun: (runId) => worker.cancelRun(runId),
+      backendHealth: async (name) => {
+        try {
+          return await material.health(name);
+        } catch (error) {
+          if (!isStudioError(error)) throw error;
+          return { ok: false, message: error.message, modelName: null };
+        }
+      },
     },
-    stop: async () => undefined,
+    async stop() {
+      worker.stopClaiming();
+      await material.closeEngines();
+      await worker.stop();
+      await writer.drain();
+      await Promise.all([material.closeBackends(), sandboxes.then((pool: SandboxPool) => pool.close()).catch(() => undefined)]);
+    },
   };
 }

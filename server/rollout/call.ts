@@ -96,7 +96,7 @@ export async function performCall(site: CallSite, call: ToolCall, action: EnvAct
 }
 
 /** Why the call cannot even be asked for, as a sentence for the model; null when it can. */
-function refuse(site: CallSite, call: ToolCall, tool: BaseTool | undefined): string | null {
+function refuse(site: CallSite, call: ToolCall, tool: BaseTool | null): string | null {
   if (call.error !== null || call.arguments === null) return call.error ?? 'The action could not be read.';
   if (!tool || !site.skill.availableTools.includes(call.tool))
     return `There is no tool ${JSON.stringify(call.tool)}. Available: ${site.skill.availableTools.join(', ')}.`;

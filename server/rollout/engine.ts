@@ -13,6 +13,7 @@ import type { BackendCapabilities, InferenceBackend } from '../inference/backend
 import type { Logger } from '../observability/logger';
 import type { AgentEnv } from './agent-env';
 import { InferenceSide } from './inference-side';
+import { memberSeed } from './member-seed';
 import { WorkQueue } from './work-queue';
 
 /** Why a trajectory was let go without an end in its log: it is to be taken up again from there. */
@@ -291,11 +292,4 @@ export class AsyncRolloutEngine {
 function endOf(session: Session): EventData['task.completed'] {
   if (!session.state.end) throw new Error(`Session ${session.sessionId} has no end.`);
   return session.state.end;
-}
-
-/** The seed of one member: different for every member of every group, the same for the same run seed. */
-export function memberSeed(seed: number, position: number, member: number): number {
-  let mixed = (seed + Math.imul(position + 1, 0x9e3779b1) + Math.imul(member + 1, 0x85ebca6b)) >>> 0;
-  mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d) >>> 0;
-  return (mixed ^ (mixed >>> 13)) >>> 1;
 }

@@ -1,0 +1,91 @@
+/** Starts a run: every task of the dataset becomes a group of trajectories on the queue. */
+import type { z } from 'zod';
+import { firstTaskIds, getBackend, getDataset, getSkillVersion } from '../../../db/queries/catalog';
+import { appendRunEvent } from '../../../db/queries/events';
+import { insertRun } from '../../../db/queries/runs';
+import { Invalid, Unavailable } from '../../core/errors';
+import { SCORER_NAMES } from '../../core/rewards/registry';
+import { parseSkill } from '../../core/skills/parse';
+import { auditEntry } from '../../observability/audit';
+import { memberSeed } from '../../rollout/member-seed';
+import { runNotices } from '../../rollout/run-options';
+import { TOOL_NAMES } from '../../tools/names';
+import { requireRole, type ServiceContext } from '../context';
+import { parseInput } from '../inputs';
+import { startRunInput } from './run-inputs';
+
+/** A run holds its trajectories as rows from the start; more than this is several runs. */
+const MOST_TRAJECTORIES = 200_000;
+
+export async function startRun({
+  ctx,
+  input,
+}: {
+  ctx: ServiceContext;
+  input: z.input<typeof startRunInput>;
+}): Promise<{ runId: string }> {
+  requireRole(ctx, 'operator', 'Starting a run');
+  const wanted = parseInput(startRunInput, input);
+  const { ambient, database } = ctx;
+  const skillVersion = await getSkillVersion(database.db, { name: wanted.skill, version: wanted.skillVersion });
+  const skill = parseSkill(skillVersion.yaml, { tools: TOOL_NAMES, scorers: SCORER_NAMES });
+  const dataset = await getDataset(database.db, wanted.dataset);
+  const backend = await getBackend(database.db, wanted.backend);
+  const health = await ctx.process.backendHealth(backend.name);
+  if (!health.ok) throw new Unavailable(`The backend ${backend.name} cannot be used: ${health.message}`);
+  const taskIds = await firstTaskIds(database.db, dataset.id, wanted.tasks);
+  if (taskIds.length === 0) throw new Invalid(`The dataset ${dataset.name} has no tasks.`);
+  const total = taskIds.length * wanted.groupSize;
+  if (total > MOST_TRAJECTORIES)
+    throw new Invalid(
+      `${taskIds.length} tasks × ${wanted.groupSize} are ${total} trajectories; one run holds at most ${MOST_TRAJECTORIES}. Take fewer tasks.`,
+    );
+
+  const runId = ambient.newId('run');
+  const seed = wanted.seed ?? Math.floor(ambient.random() * 2 ** 31);
+  const nowMs = ambient.now();
+  const name = wanted.name ?? `${skill.skillName}-${new Date(nowMs).toISOString().slice(5, 16).replace(/[-:T]/g, '')}`;
+  await database.db.transaction(async (tx) => {
+    await insertRun(tx, {
+      id: runId,
+      name,
+      skillVersionId: skillVersion.versionId,
+      datasetId: dataset.id,
+      backendId: backend.id,
+      groupSize: wanted.groupSize,
+      seed,
+      options: wanted.temperature === undefined ? {} : { temperature: wanted.temperature },
+      notices: runNotices(skill),
+      startedBy: ctx.actor.userId,
+      nowMs,
+      groups: taskIds.map((taskId, position) => ({
+        id: ambient.newId('grp'),
+        taskId,
+        members: Array.from({ length: wanted.groupSize }, (_, member) => ({
+          id: ambient.newId('trj'),
+          sessionId: ambient.newId('ses'),
+          seed: memberSeed(seed, position, member),
+        })),
+      })),
+    });
+    await appendRunEvent(tx, { runId, atMs: nowMs, type: 'run.queued', data: { status: 'queued' } });
+    await auditEntry(tx, ctx, {
+      actionType: 'start_run',
+      resource: `run://${runId}`,
+      operation: 'create',
+      status: 'success',
+      details: {
+        skill: skill.skillName,
+        version: skillVersion.version,
+        dataset: dataset.name,
+        backend: backend.name,
+        tasks: taskIds.length,
+        groupSize: wanted.groupSize,
+        seed,
+      },
+    });
+  });
+  ctx.process.runLogGrew(runId);
+  ctx.process.wakeWorkers();
+  return { runId };
+}
