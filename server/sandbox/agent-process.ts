@@ -141,6 +141,7 @@ export class AgentProcess {
   }
 
   kill(): void {
+    this.#alive = false;
     this.#child.kill('SIGKILL');
   }
 

@@ -5,12 +5,29 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { javascriptAgentSource } from './javascript-agent';
+import { ENGINE_THREAD_STACK_MB } from './limits';
 
 export interface JavascriptProgram {
   /** CommonJS text: runs as a file (argument: path of the wasm file) or as a worker thread's source. */
   source: string;
   /** The engine's WebAssembly. */
   wasm: Uint8Array<ArrayBuffer>;
+}
+
+/**
+ * How a Node process that runs the program is started: with some megabytes less, a deep enough stack, and without
+ * reserving address space for each WebAssembly memory (that would pass any limit on it at once).
+ */
+export function engineNodeFlags(): string[] {
+  const flags = [
+    '--liftoff-only',
+    '--v8-pool-size=1',
+    '--max-semi-space-size=1',
+    `--stack-size=${ENGINE_THREAD_STACK_MB * 1000}`,
+  ];
+  // Younger than the oldest Node this runs on.
+  const young = '--disable-wasm-trap-handler';
+  return process.allowedNodeEnvironmentFlags.has(young) ? [young, ...flags] : flags;
 }
 
 let loaded: JavascriptProgram | null = null;

@@ -43,13 +43,22 @@ export const DEFAULT_LIMITS: SandboxLimits = {
 /** Address space of a Node process: V8 reserves far more than it uses. */
 export const NODE_ADDRESS_SPACE_BYTES = 2048 * MIB;
 
+/** The engine's depth is limited by `engineStackBytes`; the stack around it must never be what ends first. */
+export const ENGINE_THREAD_STACK_MB = 4;
+
 /** `prlimit` and its options as an argument vector, up to the command it runs. A null limit is not set. */
 export function prlimitArgs(
   program: string,
   limits: SandboxLimits,
   own: { addressSpaceBytes: number | null; processes: number | null },
 ): string[] {
-  const args = [program, `--fsize=${limits.fileBytes}`, `--nofile=${limits.openFiles}`, '--core=0'];
+  const args = [
+    program,
+    `--fsize=${limits.fileBytes}`,
+    `--nofile=${limits.openFiles}`,
+    '--core=0',
+    `--stack=${STACK_BYTES}`,
+  ];
   if (own.addressSpaceBytes !== null) args.push(`--as=${own.addressSpaceBytes}`);
   if (own.processes !== null) args.push(`--nproc=${own.processes}`);
   return [...args, '--'];

@@ -9,7 +9,7 @@ import type { Ambient } from '../core/ambient';
 import { AgentProcess } from './agent-process';
 import { AgentSandbox } from './agent-sandbox';
 import { findProgram, type HostPython, NO_PYTHON } from './host-programs';
-import { javascriptProgram } from './javascript-program';
+import { engineNodeFlags, javascriptProgram } from './javascript-program';
 import type { LevelOnHost } from './level';
 import { prlimitArgs, type SandboxLimits } from './limits';
 import { PlainPython } from './plain-python';
@@ -47,7 +47,7 @@ export async function noneLevel(options: {
       return new PlainPython({ launcher: limited(limits.memoryBytes), python: python.program, limits, ambient });
     }
     const cwd = engineFolder();
-    const argv = [...limited(null), process.execPath, join(cwd, AGENT), join(cwd, ENGINE)];
+    const argv = [...limited(null), process.execPath, ...engineNodeFlags(), join(cwd, AGENT), join(cwd, ENGINE)];
     const agent = await AgentProcess.start({ argv, env: {}, cwd, files: [] }, limits.outputBytes);
     return new AgentSandbox({ level: 'none', kind, agent, limits, ambient, afterwards: async () => {} });
   };

@@ -13,7 +13,7 @@ import { AGENT_FOLDER, bubblewrapArgs, HOME, type Inside } from './bubblewrap';
 import { ControlGroups } from './control-groups';
 import { HandedFile } from './handed-file';
 import { everybodyMayRun, findProgram, type HostPython, linkOrCopy, NO_PYTHON } from './host-programs';
-import { javascriptProgram } from './javascript-program';
+import { engineNodeFlags, javascriptProgram } from './javascript-program';
 import { absentLevel, type LevelOnHost } from './level';
 import { NODE_ADDRESS_SPACE_BYTES, prlimitArgs, type SandboxLimits } from './limits';
 import { OwnUsers } from './own-user';
@@ -35,9 +35,6 @@ const TRIAL_MS = 15_000;
 const SAID_KEPT = 2_000;
 /** Reads numbers of files from its arguments up to `--`, joins those control groups, and becomes the command after it. */
 const JOIN_SCRIPT = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"';
-/** A few megabytes less, and no address space reserved for each WebAssembly memory (it would pass the limit at once). */
-const NODE_FLAGS = ['--disable-wasm-trap-handler', '--liftoff-only', '--v8-pool-size=1', '--max-semi-space-size=1'];
-
 /** Looks what this host can do by really doing it. Never rejects. */
 export async function processLevel(options: ProcessLevelOptions): Promise<LevelOnHost> {
   const tools = findTools(options);
@@ -203,7 +200,7 @@ class Workshop {
       string,
       string,
     ];
-    const flags = supportedNodeFlags();
+    const flags = engineNodeFlags();
     // Without the first flag each memory of the engine reserves more address space than the limit.
     const addressSpace = flags.includes('--disable-wasm-trap-handler') ? NODE_ADDRESS_SPACE_BYTES : null;
     return {
@@ -266,12 +263,6 @@ class Workshop {
 export function countsProcessesByNamespace(kernel: string): boolean {
   const [major = 0, minor = 0] = kernel.split('.').map((part) => Number.parseInt(part, 10));
   return major > 5 || (major === 5 && minor >= 14);
-}
-
-function supportedNodeFlags(): string[] {
-  return NODE_FLAGS.filter(
-    (flag) => flag !== '--disable-wasm-trap-handler' || process.allowedNodeEnvironmentFlags.has(flag),
-  );
 }
 
 /** Null on exit code 0, else what the program said. `file` becomes descriptor 3. */

@@ -8,13 +8,13 @@ import { Cancelled, Unavailable } from '../core/errors';
 import { type JavascriptProgram, javascriptProgram } from './javascript-program';
 import { allowedMs, engineRequest, KILL_AFTER_MS, outcomeOf } from './javascript-request';
 import { absentLevel, type LevelOnHost } from './level';
-import type { SandboxLimits } from './limits';
+import { ENGINE_THREAD_STACK_MB, type SandboxLimits } from './limits';
 import { readable } from './output';
 import type { Sandbox, SandboxOutcome, SandboxRequest } from './sandbox';
 
 const START_MS = 20_000;
 /** Of the thread around the engine; the engine's own memory is limited apart. */
-const THREAD_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4, stackSizeMb: 4 };
+const THREAD_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4, stackSizeMb: ENGINE_THREAD_STACK_MB };
 
 interface Reply {
   status: SandboxOutcome['status'];
