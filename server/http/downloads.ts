@@ -56,8 +56,8 @@ export async function sendExport(call: {
   runId: string;
 }): Promise<void> {
   const { ctx, res, url, runId } = call;
-  const options = Object.fromEntries(url.searchParams);
-  const lines = exportRun({ ctx, input: { ...options, runId } })[Symbol.asyncIterator]();
+  const all = ['1', 'true'].includes(url.searchParams.get('all') ?? '');
+  const lines = exportRun({ ctx, input: { runId, all } })[Symbol.asyncIterator]();
   const first = await lines.next();
   res.writeHead(200, {
     'Content-Type': 'application/x-ndjson; charset=utf-8',
@@ -69,7 +69,7 @@ export async function sendExport(call: {
     res.end();
     return;
   }
-  async function* all(): AsyncGenerator<string, void> {
+  async function* text(): AsyncGenerator<string, void> {
     try {
       for (let next = first; !next.done; next = await lines.next()) yield next.value;
     } finally {
@@ -77,7 +77,7 @@ export async function sendExport(call: {
     }
   }
   try {
-    await pipeline(Readable.from(all(), { highWaterMark: 16 }), res);
+    await pipeline(Readable.from(text(), { highWaterMark: 16 }), res);
   } catch (error) {
     // A reader who went away is no fault of the export.
     if (res.destroyed && (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE') return;

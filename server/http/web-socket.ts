@@ -26,6 +26,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export interface WebSockets {
   /** Handles an upgrade; `passOn` gets those of other paths (Next in development). */
   handleUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<void>;
+  /** Those open now. */
+  clients(): ReadonlySet<WebSocket>;
   /** Ends the sockets of a sign-in that is over. */
   closeSignIn(signInId: string): void;
   /** Tells every reader to come back, then closes. */
@@ -93,6 +95,7 @@ export function createWebSockets(options: {
         refuse(socket, error, services.logger);
       }
     },
+    clients: () => wss.clients,
     closeSignIn(signInId) {
       for (const ws of socketsOf.get(signInId) ?? []) ws.close(4401, 'signed out');
     },

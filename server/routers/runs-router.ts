@@ -3,6 +3,7 @@ import { type TrackedEnvelope, tracked } from '@trpc/server';
 import type { FailureCount, Page, RunDetail, RunFeedEntry, RunSummary } from '../core/views';
 import { followRunFeed } from '../realtime/follow-run-feed';
 import { cancelRun } from '../services/runs/cancel-run';
+import { countExported } from '../services/runs/export-run';
 import { getRun } from '../services/runs/get-run';
 import { listFailures } from '../services/runs/list-failures';
 import { listRuns } from '../services/runs/list-runs';
@@ -10,6 +11,14 @@ import { feedInput, listRunsInput, runIdInput, startRunInput } from '../services
 import { startRun } from '../services/runs/start-run';
 import { toTrpcError } from './error-mapping';
 import { procedures, router } from './trpc';
+
+/** Token sequences of ended trajectories by whether an export holds them; trajectories that have not ended. */
+export interface ExportCounts {
+  sequences: number;
+  approximate: number;
+  notRaw: number;
+  unfinished: number;
+}
 
 export const runsRouter = router({
   list: procedures.viewer
@@ -21,6 +30,10 @@ export const runsRouter = router({
   failures: procedures.viewer
     .input(runIdInput)
     .query(({ ctx, input }): Promise<FailureCount[]> => listFailures({ ctx: ctx.serviceContext, input })),
+  /** What GET /api/runs/:id/export holds, and what it leaves out unless asked with `?all=1`. */
+  exportCounts: procedures.viewer
+    .input(runIdInput)
+    .query(({ ctx, input }): Promise<ExportCounts> => countExported({ ctx: ctx.serviceContext, input })),
   start: procedures.operator
     .input(startRunInput)
     .mutation(({ ctx, input }): Promise<{ runId: string }> => startRun({ ctx: ctx.serviceContext, input })),

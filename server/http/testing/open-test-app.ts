@@ -69,6 +69,7 @@ export async function openTestApp(options: { logger?: Logger; pages?: HttpAppOpt
     runLog,
     server,
     person,
+    webSockets: () => sockets.clients(),
     async close() {
       sockets.close();
       server.closeAllConnections();

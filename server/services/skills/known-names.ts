@@ -1,7 +1,6 @@
 /** What a skill may name: the tools and the scorers that there are. */
+import { SCORER_NAMES } from '../../core/rewards/registry';
 import type { KnownNames } from '../../core/skills/parse';
-import { createToolRegistry } from '../../tools/registry';
+import { TOOL_NAMES } from '../../tools/names';
 
-const SCORERS = ['answer_f1', 'reasoning_quality', 'search_progress', 'tool_accuracy'];
-
-export const KNOWN_NAMES: KnownNames = { tools: createToolRegistry().names(), scorers: SCORERS };
+export const KNOWN_NAMES: KnownNames = { tools: TOOL_NAMES, scorers: SCORER_NAMES };
