@@ -35,8 +35,13 @@ async function statusOf({ path, type }: Walked, headers: Record<string, string>)
           body,
         })
       : await fetch(`${url}?input=${encodeURIComponent(body)}`, { headers });
-  await res.body?.cancel();
-  return res.status;
+  if (type !== 'subscription') {
+    await res.body?.cancel();
+    return res.status;
+  }
+  // A stream of events begins with 200 and says what is wrong as its first event.
+  const first = new TextDecoder().decode((await res.body?.getReader().read())?.value);
+  return Number(/"httpStatus":(\d+)/.exec(first)?.[1] ?? res.status);
 }
 
 describe('the ladder of procedures', () => {

@@ -35,7 +35,8 @@ const t = initTRPC
     // Failures outside a procedure (unreadable JSON, an unknown path) come here unmapped. A stack is for the log.
     errorFormatter: ({ shape, error, ctx, path }) => {
       const told = toTrpcError(error, ctx?.services.logger ?? silentLogger, path ?? 'trpc');
-      return { ...shape, message: told.message, data: { ...shape.data, stack: undefined } };
+      const { stack: _, ...data } = shape.data;
+      return { ...shape, message: told.message, data };
     },
   });
 
