@@ -1,10 +1,12 @@
 import type { NextConfig } from 'next';
 import createNextIntlPlugin from 'next-intl/plugin';
 
+// Pages are served by server/main.ts, which sends the security headers of every answer itself.
 const config: NextConfig = {
   poweredByHeader: false,
   reactStrictMode: true,
-  // The page is served by server/main.ts, which sends the security headers of every answer itself.
+  devIndicators: false,
+  // Types are checked by `npm run typecheck`, not a second time by every build.
   typescript: { ignoreBuildErrors: true },
 };
 

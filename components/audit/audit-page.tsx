@@ -101,7 +101,7 @@ export function AuditPage() {
                 <thead>
                   <tr>
                     <Th className="w-36">{t('columns.time')}</Th>
-                    <Th className="w-44">{t('columns.action')}</Th>
+                    <Th className="w-52">{t('columns.action')}</Th>
                     <Th className="w-20">{t('columns.status')}</Th>
                     <Th className="w-32 max-md:hidden">{t('columns.who')}</Th>
                     <Th>{t('columns.resource')}</Th>

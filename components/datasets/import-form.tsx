@@ -78,4 +78,4 @@ export function ImportForm() {
   );
 }
 
-const EXAMPLE_LINE = '{"task_id": "t1", "prompt": "…", "answer": {"number": 7}}';
+const EXAMPLE_LINE = '{"task_id":"t1","prompt":"…","answer":{"number":7}}';

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import Link from 'next/link';
 import { useTranslations } from 'next-intl';
 import { useTRPC } from '@/components/trpc';
+import { FoldedText } from '@/components/ui/folded-text';
 import { count } from '@/components/ui/numbers';
 import { Panel } from '@/components/ui/panel';
 import { QueryView } from '@/components/ui/query-view';
@@ -35,7 +36,9 @@ export function RunFailures({ run }: { run: RunDetail }) {
                     key={kind}
                     className="grid grid-cols-[minmax(0,1fr)_auto_minmax(0,auto)] items-baseline gap-3 border-b border-line-soft px-4 py-1.5 last:border-b-0"
                   >
-                    <span className="foreign-text text-bad">{kind}</span>
+                    <div className="text-bad">
+                      <FoldedText text={kind} />
+                    </div>
                     <span className="font-semibold">{count(times)}</span>
                     <Link
                       href={`/runs/${run.runId}/trajectories/${exampleTrajectoryId}`}

@@ -25,7 +25,7 @@ export function RunPage({ runId }: { runId: string }) {
   const { query, run, connection } = useLiveRun(runId);
   const name = run?.name;
   useEffect(() => {
-    if (name) document.title = `${name} · ${t('title')}`;
+    if (name) document.title = `${name.slice(0, 80)} · ${t('title')}`;
   }, [name, t]);
 
   if (query.error && readServerProblem(query.error).code === 'NOT_FOUND')

@@ -55,7 +55,7 @@ function RunRow({ run }: { run: RunSummary }) {
   const failures = failureCount(run.counts);
   return (
     <tr className={ROW_CLASS}>
-      <Td className="max-w-72 min-w-24">
+      <Td className="max-w-60 min-w-20 max-sm:max-w-28">
         <Link href={`/runs/${run.runId}`} className={`foreign-line block ${ROW_LINK_CLASS}`} title={run.name}>
           {run.name}
         </Link>
@@ -76,17 +76,17 @@ function RunRow({ run }: { run: RunSummary }) {
       <Td numeric className={failures > 0 ? 'text-bad max-md:hidden' : 'text-ink-3 max-md:hidden'}>
         {count(failures)}
       </Td>
-      <Td className="max-w-48 max-md:hidden">
+      <Td className="max-w-36 max-md:hidden">
         <span className="foreign-line block text-ink-2" title={run.skillName}>
           {run.skillName} v{run.skillVersion}
         </span>
       </Td>
-      <Td className="max-w-40 max-lg:hidden">
+      <Td className="max-w-32 max-lg:hidden">
         <span className="foreign-line block text-ink-2" title={run.datasetName}>
           {run.datasetName}
         </span>
       </Td>
-      <Td className="max-w-40 max-xl:hidden">
+      <Td className="max-w-32 max-xl:hidden">
         <span className="foreign-line block text-ink-2" title={run.backendName}>
           {run.backendName}
         </span>

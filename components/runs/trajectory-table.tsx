@@ -57,7 +57,7 @@ export function TrajectoryTable({ run }: { run: RunDetail }) {
             </span>
             <Select
               aria-label={t('statusFilter')}
-              className="w-32!"
+              className="w-auto!"
               value={status ?? ''}
               onChange={(event) => set('status', event.target.value)}
             >

@@ -30,8 +30,8 @@ export function Chip({
     <span
       title={title}
       className={classNames(
-        'inline-flex max-w-full min-w-0 items-baseline gap-1 rounded border border-line px-1.5 py-px text-sm whitespace-nowrap',
-        className,
+        'inline-flex min-w-0 items-baseline gap-1 rounded border border-line px-1.5 py-px text-sm whitespace-nowrap',
+        className ?? 'max-w-full',
       )}
     >
       {label ? <span className="text-ink-2">{label}</span> : null}

@@ -22,7 +22,7 @@ export function FoldedText({ text, mono = false }: { text: string; mono?: boolea
           type="button"
           aria-expanded={open}
           onClick={() => setOpen(!open)}
-          className="text-sm text-ink-3 hover:text-ink hover:underline max-sm:py-1.5"
+          className="text-left text-sm text-ink-3 hover:text-ink hover:underline max-sm:py-1.5"
         >
           {open ? t('fold') : t('unfold', { characters: count(text.length) })}
         </button>

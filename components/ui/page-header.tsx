@@ -15,20 +15,22 @@ export function PageHeader({
 }) {
   return (
     <header className="flex min-h-11 flex-wrap items-center gap-x-3 gap-y-1.5 border-b px-4 py-1.5">
-      <div className="flex max-w-full min-w-0 items-baseline gap-1.5">
+      <div className="flex max-w-full min-w-0 items-baseline gap-x-1.5 max-sm:flex-1">
         {trail.map(({ label, href }) => (
-          <span key={href} className="flex min-w-0 shrink gap-1.5 text-ink-2">
+          <span key={href} className="flex max-w-60 shrink-0 gap-1.5 text-ink-2 max-sm:max-w-24">
             <Link href={href} className="foreign-line hover:text-ink hover:underline">
               {label}
             </Link>
             <span aria-hidden="true">/</span>
           </span>
         ))}
-        <h1 className="foreign-line font-bold" title={typeof title === 'string' ? title : undefined}>
+        <h1 className="foreign-line min-w-12 font-bold" title={typeof title === 'string' ? title : undefined}>
           {title}
         </h1>
       </div>
-      {facts ? <div className="flex min-w-0 flex-wrap items-center gap-1.5">{facts}</div> : null}
+      {facts ? (
+        <div className="flex min-w-0 flex-wrap items-center gap-1.5 max-sm:order-last max-sm:w-full">{facts}</div>
+      ) : null}
       {actions ? <div className="ml-auto flex flex-wrap items-center gap-1.5">{actions}</div> : null}
     </header>
   );

@@ -19,7 +19,10 @@ export function Segmented<T extends string>({
   const name = useId();
   return (
     <fieldset
-      className={classNames('inline-flex max-w-full overflow-x-auto rounded border border-line text-sm', className)}
+      className={classNames(
+        'inline-flex max-w-full min-w-0 overflow-x-auto rounded border border-line text-sm',
+        className,
+      )}
     >
       <legend className="sr-only">{label}</legend>
       {options.map((option) => (

@@ -50,6 +50,13 @@ export function ErrorState({
 export function Notice({ tone = 'warn', children }: { tone?: 'warn' | 'bad' | 'ok'; children: ReactNode }) {
   const edge = { warn: 'border-warn', bad: 'border-bad', ok: 'border-ok' }[tone];
   return (
-    <div className={classNames('foreign-text border-l-2 bg-panel px-3 py-1.5 text-sm text-ink', edge)}>{children}</div>
+    <div
+      className={classNames(
+        'foreign-text max-h-40 overflow-y-auto border-l-2 bg-panel px-3 py-1.5 text-sm text-ink',
+        edge,
+      )}
+    >
+      {children}
+    </div>
   );
 }

@@ -18,7 +18,7 @@ export function Table({
   );
 }
 
-const CELL = 'px-2 first:pl-4 last:pr-4';
+const CELL = 'px-2.5 first:pl-4 last:pr-4';
 
 export function Th({ numeric, className, ...rest }: ComponentProps<'th'> & { numeric?: boolean }) {
   return (
