@@ -36,6 +36,7 @@ program
   .option('--seed <n>', 'seed of the run', wholeNumber(0))
   .option('--name <name>', 'name of the run')
   .option('--temperature <t>', "sampling temperature instead of the skill's", decimal)
+  .option('--judge <backend>', 'backend that judges reasoning_quality')
   .option('--json', 'print one JSON object')
   .action(async ({ json, ...request }) => {
     await withClient(async (client) => {

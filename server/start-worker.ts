@@ -86,7 +86,10 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
       await material.closeEngines();
       await worker.stop();
       await writer.drain();
-      await Promise.all([material.closeBackends(), sandboxes.then((pool: SandboxPool) => pool.close()).catch(() => undefined)]);
+      await Promise.all([
+        material.closeBackends(),
+        sandboxes.then((pool: SandboxPool) => pool.close()).catch(() => undefined),
+      ]);
     },
   };
 }

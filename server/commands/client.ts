@@ -17,6 +17,7 @@ export interface StartRunRequest {
   seed?: number;
   name?: string;
   temperature?: number;
+  judge?: string;
 }
 
 export interface StudioClient {
@@ -61,7 +62,12 @@ export function connect(
     exportRun: (runId) => readText(`${server.url}/api/runs/${encodeURIComponent(runId)}/export`, headers),
     saveSkill: (yaml) => plain(trpc.skills.save.mutate({ yaml })),
     importDataset: (name, jsonl) => plain(trpc.datasets.import.mutate({ name, jsonl })),
-    addBackend: (backend) => plain(trpc.backends.add.mutate(backend).then(() => undefined)),
+    addBackend: (backend) =>
+      plain(
+        trpc.backends.add
+          .mutate({ name: backend.name, kind: 'embedded', settings: { modelPath: backend.modelPath } })
+          .then(() => undefined),
+      ),
     signInAddress: async (next) => {
       const { token } = await plain(trpc.people.makeOneTimeToken.mutate({}));
       return signInUrl(server.url, token, next);

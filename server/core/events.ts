@@ -80,6 +80,8 @@ export interface EventData {
     reward: number | null;
     components: Record<string, number>;
     answer: JsonObject | null;
+    /** Whether the answer is right in every respect that is scored; null where nothing says so. */
+    success: boolean | null;
     /** Why it ended, in words: 'answer', 'round limit', 'context full', or the error's sentence. */
     reason: string;
     error: { message: string; stack: string | null } | null;

@@ -73,10 +73,10 @@ async function generate(session: Session, deps: HarnessDeps, signal: AbortSignal
   const sequence = currentSequence(state);
   const room = capabilities.contextLength - sequence.length;
   if (room < SMALLEST_TURN) {
-    const { reward, components } = deps.env.outcome(state.steps);
+    const outcome = await deps.env.outcome(state.steps, signal);
     const reason = `the context of ${capabilities.contextLength} tokens is full`;
     await session.append([
-      { type: 'task.completed', data: { status: 'truncated', reward, components, answer: null, reason, error: null } },
+      { type: 'task.completed', data: { status: 'truncated', ...outcome, answer: null, reason, error: null } },
     ]);
     return;
   }
@@ -223,6 +223,7 @@ function endOf(step: EnvStep): EventData['task.completed'] {
     status: step.terminated ? 'completed' : 'truncated',
     reward: step.info.total?.reward ?? null,
     components: step.info.total?.components ?? {},
+    success: step.info.total?.success ?? null,
     answer: step.info.answer,
     reason: step.terminated ? 'answer' : 'round limit',
     error: null,

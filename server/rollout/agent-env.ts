@@ -30,6 +30,14 @@ export interface EnvAction {
   signal: AbortSignal;
 }
 
+/** What a whole trajectory earned. */
+export interface Outcome {
+  reward: number;
+  /** Of every scorer, also the step scorers' means. */
+  components: Record<string, number>;
+  success: boolean | null;
+}
+
 export interface EnvStep {
   /** What the model reads next, '' when there is no next turn. */
   observation: string;
@@ -45,7 +53,7 @@ export interface EnvStep {
     problem: string | null;
     answer: JsonObject | null;
     /** Set with terminated or truncated. */
-    total: { reward: number; components: Record<string, number> } | null;
+    total: Outcome | null;
   };
 }
 
@@ -53,6 +61,6 @@ export interface AgentEnv {
   reset(seed: number): Promise<{ messages: ChatMessage[]; info: { tools: PromptTool[]; sampleId: string } }>;
   step(action: EnvAction): Promise<EnvStep>;
   /** What the steps so far earn when the trajectory ends without an answer. */
-  outcome(history: readonly EventData['step.completed'][]): { reward: number; components: Record<string, number> };
+  outcome(history: readonly EventData['step.completed'][], signal: AbortSignal): Promise<Outcome>;
   close(): Promise<void>;
 }

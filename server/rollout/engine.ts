@@ -277,6 +277,7 @@ export class AsyncRolloutEngine {
             reward: null,
             components: {},
             answer: null,
+            success: null,
             reason: isStudioError(error) ? error.message : `${error.name}: ${error.message}`,
             error: { message: error.message, stack: error.stack ?? null },
           },

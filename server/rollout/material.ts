@@ -21,7 +21,8 @@ import type { Metrics } from '../observability/metrics';
 import type { SandboxPool } from '../sandbox/sandbox';
 import type { ToolRegistry } from '../tools/registry';
 import { AsyncRolloutEngine } from './engine';
-import { applyRunOptions } from './run-options';
+import { createJudge, type Judge } from './judge';
+import { applyRunOptions, readRunOptions } from './run-options';
 import { ToolEnv } from './tool-env';
 import type { RunMaterial } from './worker';
 
@@ -43,6 +44,13 @@ const CALL_LIMIT_MS = 90_000;
 /** Skills of this many runs are kept parsed. */
 const RUNS_KEPT = 64;
 
+interface RunSkill {
+  skill: Skill;
+  grammar: string | null;
+  backendName: string;
+  judgeName: string | null;
+}
+
 interface OpenBackend {
   backend: InferenceBackend;
   engine: AsyncRolloutEngine;
@@ -50,7 +58,7 @@ interface OpenBackend {
 
 export class Material {
   private readonly opened = new Map<string, Promise<OpenBackend>>();
-  private readonly skills = new Map<string, Promise<{ skill: Skill; grammar: string | null; backendName: string }>>();
+  private readonly skills = new Map<string, Promise<RunSkill>>();
   private readonly calls;
 
   constructor(private readonly options: MaterialOptions) {
@@ -58,13 +66,14 @@ export class Material {
   }
 
   async of(claim: ClaimedTrajectory): Promise<RunMaterial> {
-    const { skill, grammar, backendName } = await this.skillOf(claim.runId);
+    const { skill, grammar, backendName, judgeName } = await this.skillOf(claim.runId);
     const { engine } = await this.open(await getBackend(this.options.database.db, backendName));
     const sandboxes = await this.options.sandboxes();
+    const judge = judgeName === null ? null : await this.judgeOf(judgeName);
     const { tools, ambient } = this.options;
     return {
       engine,
-      jobFor: ({ trajectoryId, task }) => ({
+      jobFor: ({ trajectoryId, task, seed }) => ({
         skill,
         grammar,
         deadlineMs: skill.deadlineMs,
@@ -75,6 +84,8 @@ export class Material {
             task,
             tools,
             sandboxes,
+            judge,
+            seed,
             callLimitMs: CALL_LIMIT_MS,
             now: ambient.now,
             observe: ({ tool, status, durationMs }) => this.calls.observe(durationMs / 1000, { tool, status }),
@@ -89,7 +100,15 @@ export class Material {
     const session = await Session.open({ sessionId: claim.sessionId, runId: claim.runId, store, now: ambient.now });
     if (session.state.phase === 'done') return session;
     const { message, stack = null } = error instanceof Error ? error : new Error(String(error));
-    const end = { status: 'failed' as const, reward: null, components: {}, answer: null, reason: message, error: { message, stack } };
+    const end = {
+      status: 'failed' as const,
+      reward: null,
+      components: {},
+      answer: null,
+      success: null,
+      reason: message,
+      error: { message, stack },
+    };
     await session.append([{ type: 'task.completed', data: end }]);
     return session;
   }
@@ -128,13 +147,26 @@ export class Material {
   private async openNew(row: BackendRow): Promise<OpenBackend> {
     const { packageRoot, threads, logger, store, toolWorkers, ambient } = this.options;
     const { modelPath } = row.settings;
-    if (typeof modelPath !== 'string') throw new Invalid(`The backend ${row.name} names no model file. Add it again with: studio backend ${row.name} --model FILE`);
-    const backend = await EmbeddedBackend.open({ name: row.name, modelPath: isAbsolute(modelPath) ? modelPath : join(packageRoot, modelPath), threads, logger });
+    if (typeof modelPath !== 'string')
+      throw new Invalid(
+        `The backend ${row.name} names no model file. Add it again with: studio backend ${row.name} --model FILE`,
+      );
+    const backend = await EmbeddedBackend.open({
+      name: row.name,
+      modelPath: isAbsolute(modelPath) ? modelPath : join(packageRoot, modelPath),
+      threads,
+      logger,
+    });
     const capabilities = await backend.capabilities();
     return { backend, engine: new AsyncRolloutEngine({ backend, capabilities, store, toolWorkers, ambient, logger }) };
   }
 
-  private skillOf(runId: string): Promise<{ skill: Skill; grammar: string | null; backendName: string }> {
+  private async judgeOf(name: string): Promise<Judge> {
+    const { backend } = await this.open(await getBackend(this.options.database.db, name));
+    return createJudge(backend, this.options.ambient.random);
+  }
+
+  private skillOf(runId: string): Promise<RunSkill> {
     const known = this.skills.get(runId);
     if (known) return known;
     const reading = this.readSkill(runId);
@@ -145,12 +177,13 @@ export class Material {
     return reading;
   }
 
-  private async readSkill(runId: string): Promise<{ skill: Skill; grammar: string | null; backendName: string }> {
+  private async readSkill(runId: string): Promise<RunSkill> {
     const { database, tools } = this.options;
     const run = await getRunSettings(database.db, runId);
     const parsed = parseSkill(run.skillYaml, { tools: tools.names(), scorers: SCORER_NAMES });
-    const skill = applyRunOptions(parsed, run.options);
+    const options = readRunOptions(run.options);
+    const skill = applyRunOptions(parsed, options);
     const grammar = skill.constrainActions ? turnGrammar(skill, tools.schemas(skill.availableTools)) : null;
-    return { skill, grammar, backendName: run.backendName };
+    return { skill, grammar, backendName: run.backendName, judgeName: options.judge };
   }
 }

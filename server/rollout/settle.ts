@@ -6,7 +6,6 @@ import type { Tx } from '../../db/connection';
 import { appendRunEvent } from '../../db/queries/events';
 import { completeGroup, completeRunIfEnded, type EndedGroup, takeEndedGroup } from '../../db/queries/groups';
 import { type FinishTrajectoryInput, finishTrajectory } from '../../db/queries/trajectories';
-import type { EventData } from '../core/events';
 import { computeAdvantages } from '../core/training/advantages';
 import { groupStatistics } from '../core/training/statistics';
 import { isCounted } from '../core/training/trajectory';
@@ -20,8 +19,6 @@ export interface TrajectoryEnd {
   groupId: string;
   workerId: string;
   session: Session;
-  /** Whether the answer was right; null where that is not known. */
-  success: boolean | null;
 }
 
 /** Writes a trajectory's end; returns the run's status when this ended the run as well. Conflict when it is not ours any more. */
@@ -73,10 +70,7 @@ function countedRewards(group: EndedGroup): number[] {
     .map((member) => member.reward ?? member.stepRewards.reduce((a, b) => a + b, 0));
 }
 
-function finalColumns(
-  { trajectoryId, workerId, session, success }: TrajectoryEnd,
-  nowMs: number,
-): FinishTrajectoryInput {
+function finalColumns({ trajectoryId, workerId, session }: TrajectoryEnd, nowMs: number): FinishTrajectoryInput {
   const { state } = session;
   const { end, steps } = state;
   if (!end) throw new Error(`Trajectory ${trajectoryId} has no end in its log.`);
@@ -92,7 +86,7 @@ function finalColumns(
     stateKeys: steps.map((step) => step.stateKey),
     reward: end.reward,
     rewardComponents: end.components,
-    success,
+    success: end.success,
     endReason: end.reason,
     error: end.error,
     toolFailures: countBy(results.filter((result) => result.status !== 'success').map((result) => result.status)),
@@ -113,12 +107,4 @@ function countBy(words: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const word of words) counts[word] = (counts[word] ?? 0) + 1;
   return counts;
-}
-
-/** The answer was right: every required field at full marks. Null for a trajectory that did not end by itself or by a limit. */
-export function successOf(end: EventData['task.completed']): boolean | null {
-  if (end.status !== 'completed' && end.status !== 'truncated') return null;
-  if (end.answer === null) return false;
-  const f1 = end.components.answer_f1;
-  return f1 === undefined ? (end.reward ?? 0) >= 1 - 1e-9 : f1 >= 1 - 1e-9;
 }

@@ -19,7 +19,7 @@ import type { Ambient } from '../core/ambient';
 import { Cancelled, Conflict } from '../core/errors';
 import type { Logger } from '../observability/logger';
 import { type AsyncRolloutEngine, Interrupted, type TrajectoryJob } from './engine';
-import { settleGroup, settleRun, settleTrajectory, successOf } from './settle';
+import { settleGroup, settleRun, settleTrajectory } from './settle';
 
 /** What a trajectory of one run needs, the same for all its trajectories. */
 export interface RunMaterial {
@@ -177,11 +177,7 @@ export class Worker {
     const { database, ambient } = this.options;
     const session = await this.runToEnd(claim, signal);
     const nowMs = ambient.now();
-    const end = session.state.end;
-    if (!end) throw new Error(`Trajectory ${claim.trajectoryId} came back without an end.`);
-    await database.db.transaction((tx) =>
-      settleTrajectory(tx, { ...claim, workerId: this.workerId, session, success: successOf(end) }, nowMs),
-    );
+    await database.db.transaction((tx) => settleTrajectory(tx, { ...claim, workerId: this.workerId, session }, nowMs));
     this.options.runLogGrew(claim.runId);
   }
 

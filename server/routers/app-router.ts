@@ -2,6 +2,7 @@
 import type { AuditEntryView, BackendSummary, Page, Viewer } from '../core/views';
 import { listAuditInput } from '../services/audit/audit-inputs';
 import { listAudit } from '../services/audit/list-audit';
+import { addBackend, addBackendInput } from '../services/backends/add-backend';
 import { listBackends } from '../services/backends/list-backends';
 import { currentViewer } from '../services/people/current-viewer';
 import { makeOneTimeToken } from '../services/people/make-one-time-token';
@@ -22,6 +23,11 @@ export const appRouter = router({
   datasets: datasetsRouter,
   backends: router({
     list: procedures.viewer.query(({ ctx }): Promise<BackendSummary[]> => listBackends({ ctx: ctx.serviceContext })),
+    add: procedures.operator
+      .input(addBackendInput)
+      .mutation(
+        ({ ctx, input }): Promise<{ name: string; changed: boolean }> => addBackend({ ctx: ctx.serviceContext, input }),
+      ),
   }),
   audit: router({
     list: procedures.viewer

@@ -22,6 +22,8 @@ export const startRunInput = z.object({
   seed: z.number().int().min(0).max(2_147_483_647).optional(),
   name: nameSchema.optional(),
   temperature: z.number().min(0).max(5).optional(),
+  /** Name of the backend that judges `reasoning_quality`. */
+  judge: nameSchema.optional(),
 });
 export const feedInput = z.object({
   runId: idSchema,

@@ -6,9 +6,10 @@ import { insertRun } from '../../../db/queries/runs';
 import { Invalid, Unavailable } from '../../core/errors';
 import { SCORER_NAMES } from '../../core/rewards/registry';
 import { parseSkill } from '../../core/skills/parse';
+import type { JsonObject } from '../../core/vocabulary';
 import { auditEntry } from '../../observability/audit';
 import { memberSeed } from '../../rollout/member-seed';
-import { runNotices } from '../../rollout/run-options';
+import { readRunOptions, runNotices } from '../../rollout/run-options';
 import { TOOL_NAMES } from '../../tools/names';
 import { requireRole, type ServiceContext } from '../context';
 import { parseInput } from '../inputs';
@@ -33,6 +34,16 @@ export async function startRun({
   const backend = await getBackend(database.db, wanted.backend);
   const health = await ctx.process.backendHealth(backend.name);
   if (!health.ok) throw new Unavailable(`The backend ${backend.name} cannot be used: ${health.message}`);
+  const judge = wanted.judge === undefined ? null : await getBackend(database.db, wanted.judge);
+  if (judge) {
+    const judging = await ctx.process.backendHealth(judge.name);
+    if (!judging.ok) throw new Unavailable(`The judge ${judge.name} cannot be used: ${judging.message}`);
+  }
+  const options: JsonObject = {
+    ...(wanted.temperature === undefined ? {} : { temperature: wanted.temperature }),
+    ...(judge ? { judge: judge.name } : {}),
+  };
+  const notices = runNotices(skill, readRunOptions(options));
   const taskIds = await firstTaskIds(database.db, dataset.id, wanted.tasks);
   if (taskIds.length === 0) throw new Invalid(`The dataset ${dataset.name} has no tasks.`);
   const total = taskIds.length * wanted.groupSize;
@@ -54,8 +65,8 @@ export async function startRun({
       backendId: backend.id,
       groupSize: wanted.groupSize,
       seed,
-      options: wanted.temperature === undefined ? {} : { temperature: wanted.temperature },
-      notices: runNotices(skill),
+      options,
+      notices,
       startedBy: ctx.actor.userId,
       nowMs,
       groups: taskIds.map((taskId, position) => ({

@@ -1,0 +1,28 @@
+/** What was chosen at the start of a run and changes its skill for this run alone. */
+import { effectiveWeights } from '../core/rewards/score';
+import type { Skill } from '../core/skills/skill';
+import type { JsonObject } from '../core/vocabulary';
+
+export interface RunOptions {
+  temperature: number | null;
+  /** Name of the backend that judges `reasoning_quality`; null for none. */
+  judge: string | null;
+}
+
+export function readRunOptions(options: JsonObject): RunOptions {
+  const { temperature, judge } = options;
+  return {
+    temperature: typeof temperature === 'number' ? temperature : null,
+    judge: typeof judge === 'string' ? judge : null,
+  };
+}
+
+export function applyRunOptions(skill: Skill, { temperature }: RunOptions): Skill {
+  return temperature === null ? skill : { ...skill, sampling: { ...skill.sampling, temperature } };
+}
+
+/** Sentences a reader of the run must know. Throws Invalid when the skill cannot be scored this way at all. */
+export function runNotices(skill: Skill, { judge }: RunOptions): string[] {
+  const { notice } = effectiveWeights(skill, judge !== null);
+  return notice === null ? [] : [notice];
+}
