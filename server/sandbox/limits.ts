@@ -52,13 +52,7 @@ export function prlimitArgs(
   limits: SandboxLimits,
   own: { addressSpaceBytes: number | null; processes: number | null },
 ): string[] {
-  const args = [
-    program,
-    `--fsize=${limits.fileBytes}`,
-    `--nofile=${limits.openFiles}`,
-    '--core=0',
-    `--stack=${STACK_BYTES}`,
-  ];
+  const args = [program, `--fsize=${limits.fileBytes}`, `--nofile=${limits.openFiles}`, '--core=0'];
   if (own.addressSpaceBytes !== null) args.push(`--as=${own.addressSpaceBytes}`);
   if (own.processes !== null) args.push(`--nproc=${own.processes}`);
   return [...args, '--'];

@@ -12,11 +12,13 @@ export function readable(text: string): string {
 }
 
 /**
- * Parses the JSON text a sandbox handed over. Throws when it is no JSON or nested too deeply to read.
+ * Parses the JSON text a sandbox handed over. Throws when it is no JSON or nested more than DEEPEST levels: what comes
+ * after (databases, the browser) walks values recursively.
  * JSON.stringify writes every lone surrogate and null character as an escape, so replacing escapes covers them all,
  * in keys too.
  */
 export function readableJson(text: string): Json {
+  if (depthOf(text) > DEEPEST) throw new Error(`The value is nested more than ${DEEPEST} levels.`);
   const safe = readable(text).replace(/\\(?:u([0-9a-fA-F]{4})|[^u])/g, (sequence, hex: string | undefined) => {
     if (hex === undefined) return sequence;
     const unit = Number.parseInt(hex, 16);
@@ -24,6 +26,24 @@ export function readableJson(text: string): Json {
     return unit >= 0xd800 && unit <= 0xdfff ? '\ufffd' : sequence;
   });
   return JSON.parse(safe) as Json;
+}
+
+const DEEPEST = 200;
+
+function depthOf(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i];
+    if (inString) {
+      if (character === '\\') i++;
+      else if (character === '"') inString = false;
+    } else if (character === '"') inString = true;
+    else if (character === '[' || character === '{') deepest = Math.max(deepest, ++depth);
+    else if (character === ']' || character === '}') depth--;
+  }
+  return deepest;
 }
 
 /** Keeps the first `limit` bytes of several streams together and counts the rest. */
