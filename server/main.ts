@@ -1,5 +1,6 @@
 /** The studio's process: environment in, one address out, and a clean end on SIGINT and SIGTERM. */
 import { fileURLToPath } from 'node:url';
+import { format, stripVTControlCharacters } from 'node:util';
 import { systemAmbient } from './core/ambient';
 import { ERROR_EDGES, isStudioError } from './core/errors';
 import { parseEnvironment } from './env';
@@ -15,6 +16,9 @@ let logger: Logger = createLogger('info');
 const starting = new AbortController();
 let studio: Studio | null = null;
 let stopping = false;
+
+// Standard output is for the address alone; what libraries print there belongs in the log.
+console.log = console.info = (...args: unknown[]) => logger.info(stripVTControlCharacters(format(...args)).trim());
 
 try {
   const environment = parseEnvironment(process.env);

@@ -15,7 +15,7 @@ function explain(error: NodeJS.ErrnoException, host: string, port: number): unkn
   const options = { cause: error };
   if (error.code === 'EADDRINUSE')
     return new Conflict(
-      `Port ${port} of ${host} is in use by another program. Stop it, or start with another port: PORT=${port + 1}.`,
+      `Port ${port} of ${host} is in use by another program. Stop it, or start with another port; PORT=0 takes a free one.`,
       {},
       options,
     );
