@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Cancelled, Unavailable } from '../core/errors';
 import { countsProcessesByNamespace } from './process-level';
@@ -220,7 +221,7 @@ describe('a process sandbox', () => {
     const script = join(folder, 'server.ts');
     writeFileSync(
       script,
-      `import { openPool, python, javascript, runAt } from ${JSON.stringify(new URL('./testing.ts', import.meta.url).pathname)};
+      `import { openPool, python, javascript, runAt } from ${JSON.stringify(fileURLToPath(new URL('./testing.ts', import.meta.url)))};
 async function main() {
   const pool = await openPool({ size: 2 });
   void runAt(pool, 'process', python("import subprocess; subprocess.run(['python3', '-c', 'import time; time.sleep(600)', '${mark}'])"));
@@ -230,10 +231,10 @@ async function main() {
 void main();`,
     );
     const server = execFile(process.execPath, ['--import', 'tsx', script], {
-      cwd: new URL('../..', import.meta.url).pathname,
+      cwd: fileURLToPath(new URL('../..', import.meta.url)),
     });
-    server.on('error', () => {});
-    await until(() => processesWith(mark).length > 0);
+    await until(() => processesWith(mark).length > 0 || server.exitCode !== null);
+    expect(server.exitCode).toBeNull();
     const children = childrenOf(server.pid ?? 0);
     expect(children.length).toBeGreaterThanOrEqual(2);
     server.kill('SIGKILL');
