@@ -87,12 +87,13 @@ function Page() {
   }, []);
   if (!tokens || !made) return null;
   const position = hovered ?? selected;
+  const narrow = window.innerWidth < 640;
   const weights = [
     { version: 'v36', start: 0, end: Math.floor(tokens.ids.length / 2) },
     { version: 'v37', start: Math.floor(tokens.ids.length / 2), end: tokens.ids.length },
   ];
   return (
-    <div className="grid h-screen grid-cols-[minmax(0,1fr)] md:grid-cols-[minmax(0,1fr)_17rem]">
+    <div style={{ display: 'grid', height: '100vh', gridTemplateColumns: narrow ? 'minmax(0,1fr)' : 'minmax(0,1fr) 17rem' }}>
       <TokenView
         ref={canvas}
         tokens={tokens}
@@ -109,7 +110,7 @@ function Page() {
           advantage: made.advantages[step] ?? null,
         })}
       />
-      <div className="border-l max-md:hidden">
+      <div style={{ borderLeft: '1px solid var(--line)', display: narrow ? 'none' : 'block', minHeight: 0 }}>
         {position === null ? null : (
           <TokenInspector
             tokens={tokens}

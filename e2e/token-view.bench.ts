@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { type Browser, chromium } from '@playwright/test';
 import tailwind from '@tailwindcss/postcss';
 import { build } from 'esbuild';
-import postcss from 'postcss';
+import postcss, { type AcceptedPlugin } from 'postcss';
 import type {} from './token-view-page';
 import { makeTokens } from './token-view-tokens';
 
@@ -30,7 +30,9 @@ async function bundle(): Promise<{ script: string; style: string }> {
     logLevel: 'error',
   });
   const sheet = join(ROOT, 'app/globals.css');
-  const styled = await postcss([tailwind()]).process(readFileSync(sheet, 'utf8'), { from: sheet });
+  // The plugin's types come from another copy of postcss.
+  const plugins = [tailwind()] as unknown as AcceptedPlugin[];
+  const styled = await postcss(plugins).process(readFileSync(sheet, 'utf8'), { from: sheet });
   return { script: built.outputFiles[0]?.text ?? '', style: styled.css };
 }
 
@@ -133,4 +135,5 @@ try {
 } finally {
   await browser.close();
   server.close();
+  server.closeAllConnections();
 }

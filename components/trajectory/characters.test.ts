@@ -16,7 +16,7 @@ describe('characters', () => {
   it('are decoded as the platform decodes them', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
-        const wellFormed = text.toWellFormed();
+        const wellFormed = text.replace(/[\ud800-\udfff]/gu, "?");
         expect(decoded(new TextEncoder().encode(wellFormed))).toBe(wellFormed);
       }),
     );
