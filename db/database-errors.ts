@@ -2,6 +2,8 @@
 import { Conflict, Invalid, isStudioError, type StudioError, Unavailable } from '../server/core/errors';
 
 interface Coded {
+  /** The driver's error: unlike drizzle's around it, it shows no values. */
+  source: Error;
   code: string;
   constraint: string | null;
   message: string;
@@ -12,7 +14,7 @@ export function codeOf(error: unknown): Coded | null {
   for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
     if ('code' in at && typeof at.code === 'string') {
       const constraint = 'constraint_name' in at && typeof at.constraint_name === 'string' ? at.constraint_name : null;
-      return { code: at.code, constraint, message: at.message };
+      return { source: at, code: at.code, constraint, message: at.message };
     }
   }
   return null;
@@ -31,12 +33,12 @@ export function isRetryable(error: unknown): boolean {
 const LOST_CONNECTION = ['CONNECTION_CLOSED', 'CONNECTION_ENDED', 'CONNECTION_DESTROYED', 'CONNECT_TIMEOUT'];
 const LOST_CONNECTION_SYSTEM = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT'];
 
-/** A failure while the product runs. What is no database failure passes through unchanged. */
+/** A failure while the product runs, fit for a person and for the log. What is no database failure passes unchanged. */
 export function toStudioError(error: unknown): unknown {
   if (isStudioError(error)) return error;
   const coded = codeOf(error);
   if (!coded) return error;
-  const options = { cause: error };
+  const options = { cause: coded.source };
   const details = { code: coded.code };
   if (['53100', 'ENOSPC', 'EDQUOT'].includes(coded.code))
     return new Unavailable('The disk of the database is full. Free space, then try again.', details, options);
@@ -56,7 +58,23 @@ export function toStudioError(error: unknown): unknown {
     );
   if (isRetryable(error))
     return new Conflict('Someone else changed the same data at this moment. Try again.', details, options);
-  return error;
+  return new DatabaseFailure(coded, error);
+}
+
+/**
+ * Everything else the database refuses: a fault of this code. drizzle's own message would carry the statement with all
+ * its values (people's text, whole token blocks); this one has the database's words only.
+ */
+export class DatabaseFailure extends Error {
+  readonly sqlState: string;
+  constructor(coded: { code: string; message: string }, original: unknown) {
+    super(`The database refused a statement (${coded.code}): ${coded.message}`);
+    this.name = 'DatabaseFailure';
+    this.sqlState = coded.code;
+    const stack =
+      original instanceof Error ? original.stack?.split('\n').filter((line) => /^ +at /.test(line)) : undefined;
+    if (stack) this.stack = [`${this.name}: ${this.message}`, ...stack].join('\n');
+  }
 }
 
 /** Where a DATABASE_URL points, without user or password: 'db.example:5432/studio'. */
@@ -74,7 +92,7 @@ export function serverOpenError(error: unknown, databaseUrl: string): unknown {
   if (isStudioError(error)) return error;
   const coded = codeOf(error);
   const where = describeDatabaseUrl(databaseUrl);
-  const options = { cause: error };
+  const options = { cause: coded?.source };
   const details = { code: coded?.code ?? null };
   switch (coded?.code) {
     case '28P01':

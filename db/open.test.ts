@@ -6,6 +6,7 @@ import { afterAll, describe, expect, inject, it } from 'vitest';
 import { silentLogger as logger } from '../server/observability/logger';
 import { openDatabase } from './open';
 import { describeOnBothDatabases, testDataFolder } from './testing/database';
+import { PASSWORD_ROLE } from './testing/start-postgres';
 
 const folders: string[] = [];
 async function freshFolder(): Promise<string> {
@@ -121,12 +122,19 @@ describe('the embedded database', () => {
   });
 
   it('leaves no process and no socket behind when it could not open', async () => {
-    const before = (await readdir(tmpdir())).filter((name) => /^ts-.{6}$/.test(name));
     const folder = await preparedFolder();
     await rm(join(folder, 'database', 'PG_VERSION'));
-    await openingFails({ dataDir: folder });
-    const after = (await readdir(tmpdir())).filter((name) => /^ts-.{6}$/.test(name) && !before.includes(name));
-    expect(after).toEqual([]);
+    const temporary = await freshFolder();
+    const { TMPDIR } = process.env;
+    process.env.TMPDIR = temporary;
+    try {
+      await openingFails({ dataDir: folder });
+    } finally {
+      if (TMPDIR === undefined) delete process.env.TMPDIR;
+      else process.env.TMPDIR = TMPDIR;
+    }
+    // What tsx keeps of its own work is not ours.
+    expect((await readdir(temporary)).filter((name) => name.startsWith('ts-'))).toEqual([]);
   });
 });
 
@@ -142,6 +150,20 @@ describe('PostgreSQL that cannot be opened', () => {
     const url = new URL(serverUrl ?? '');
     url.pathname = '/no_such_database';
     expect(await openingFails({ databaseUrl: url.href })).toMatch(/^Invalid: .*no such database/);
+  });
+
+  it.skipIf(!serverUrl)('says that the password is wrong, without showing it', async () => {
+    const admin = postgres(serverUrl ?? '', { max: 1, onnotice: () => {} });
+    await admin.unsafe(`drop role if exists ${PASSWORD_ROLE}`);
+    await admin.unsafe(`create role ${PASSWORD_ROLE} login password 'right'`);
+    const url = new URL(serverUrl ?? '');
+    url.username = PASSWORD_ROLE;
+    url.password = 'wr0ng-secret';
+    const sentence = await openingFails({ databaseUrl: url.href });
+    expect(sentence).toMatch(/^Invalid: .*refused the user or password in DATABASE_URL/);
+    expect(sentence).not.toContain('wr0ng');
+    await admin.unsafe(`drop role ${PASSWORD_ROLE}`);
+    await admin.end();
   });
 
   it.skipIf(!serverUrl)('says that the encoding is wrong', async () => {

@@ -4,7 +4,7 @@
  * need. Where there is neither, the tests of that half are skipped with a line that says so.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
@@ -20,6 +20,7 @@ declare module 'vitest' {
 
 /** Every test file's database is a copy of this one. */
 export const TEMPLATE_DATABASE = 'studio_test_template';
+export const PASSWORD_ROLE = 'studio_test_password_role';
 const NOBODY = 65_534;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -73,6 +74,11 @@ async function startInstalled(): Promise<OwnServer | null> {
       cwd: folder,
       stdio: ['ignore', 'ignore', 'inherit'],
     },
+  );
+  // One role must give a password, so that a wrong one can be tested.
+  writeFileSync(
+    join(data, 'pg_hba.conf'),
+    `host all ${PASSWORD_ROLE} all scram-sha-256\nhost all all all trust\nlocal all all trust\n`,
   );
   const port = await freePort();
   const settings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: '200' };
