@@ -1,0 +1,187 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Invalid, NotFound, Unavailable } from '../../core/errors';
+import { silentLogger } from '../../observability/logger';
+import type { GenerationResult, SamplingOptions } from '../backend';
+import { describeBackend, PLAIN } from '../testing/conformance';
+import { writeTinyModel } from '../testing/tiny-model';
+import { EmbeddedBackend, type EmbeddedOptions } from './embedded-backend';
+
+const TUTORIAL = join(process.cwd(), 'samples', 'models', 'tutorial.gguf');
+const SMALL = join(process.cwd(), '.cache', 'models', 'SmolLM2-135M-Instruct.Q4_1.gguf');
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tiny-model-'));
+  await writeTinyModel(join(folder, 'tiny.gguf'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const openTiny = (changes: Partial<EmbeddedOptions> = {}) =>
+  EmbeddedBackend.open({
+    name: 'tiny',
+    modelPath: join(folder, 'tiny.gguf'),
+    threads: 1,
+    maxSequences: 4,
+    logger: silentLogger,
+    ...changes,
+  });
+
+describeBackend('embedded backend on a tiny random model', () => openTiny());
+describe.runIf(existsSync(TUTORIAL))('with the tutorial model', () => {
+  describeBackend('embedded backend', () => openTiny({ name: 'tutorial', modelPath: TUTORIAL }));
+});
+// Slow; with quantised weights the last digits depend on what else is in the batch.
+describe.runIf(existsSync(SMALL) && process.env.STUDIO_TEST_REAL_MODEL === '1')('with a small real model', () => {
+  const open = () => openTiny({ name: 'small', modelPath: SMALL, contextLength: 1024 });
+  describeBackend('embedded backend', open, { logprobTolerance: 0.05, timeoutMs: 300_000 });
+});
+
+describe('the embedded backend', { timeout: 60_000 }, () => {
+  let backend: EmbeddedBackend;
+  afterEach(() => backend?.close());
+
+  const generate = async (
+    promptIds: Int32Array,
+    changes: Partial<SamplingOptions> = {},
+    key = 'k',
+  ): Promise<GenerationResult> => {
+    const [settled] = await backend.generate([{ promptIds, options: { ...PLAIN, ...changes }, affinityKey: key }]);
+    if (settled?.status !== 'fulfilled') throw settled?.reason;
+    return settled.value;
+  };
+  const encode = async (text: string) => (await backend.tokenize(text, { special: true })).ids;
+
+  it('names the file when it is missing, no model, or cut short', async () => {
+    const missing = join(folder, 'not here.gguf');
+    await expect(openTiny({ modelPath: missing })).rejects.toThrow(
+      new NotFound(`There is no model file at ${missing}.`),
+    );
+    const text = join(folder, 'text.gguf');
+    await writeFile(text, 'hello');
+    await expect(openTiny({ modelPath: text })).rejects.toThrow(`The file ${text} is no GGUF model`);
+    const cut = join(folder, 'cut.gguf');
+    await writeFile(cut, (await readFile(join(folder, 'tiny.gguf'))).subarray(0, 100_000));
+    await expect(openTiny({ modelPath: cut })).rejects.toBeInstanceOf(Invalid);
+    await expect(openTiny({ modelPath: cut })).rejects.toThrow(cut);
+  });
+
+  it('keeps the bytes of a character that is split over tokens', async () => {
+    backend = await openTiny();
+    const grammar = 'root ::= "🌊"';
+    const result = await generate(await encode('sea'), { constraint: { kind: 'grammar', grammar }, maxTokens: 10 });
+    expect(result.ids).toHaveLength(4);
+    expect(Array.from(result.byteEnds)).toEqual([1, 2, 3, 4]);
+    expect(new TextDecoder().decode(result.bytes)).toBe('🌊');
+    expect(result.finishReason).toBe('stop');
+  });
+
+  it('finds a stop string that ends inside a token', async () => {
+    backend = await openTiny();
+    // `n:` and the space after it are one token of this vocabulary; the grammar leaves the choice of tokens free.
+    const constraint = { kind: 'grammar' as const, grammar: 'root ::= "in: the end"' };
+    const result = await generate(await encode('x'), { constraint, stop: ['n:'], maxTokens: 20, temperature: 0 });
+    expect(result).toMatchObject({ finishReason: 'stop', stopString: 'n:' });
+    expect(new TextDecoder().decode(result.bytes)).toMatch(/^in: ?$/);
+  });
+
+  it('ends with "eos" on the end-of-turn token and keeps it', async () => {
+    backend = await openTiny();
+    const end = (await encode('<|im_end|>'))[0];
+    for (let seed = 0; seed < 40; seed++) {
+      const result = await generate(await encode('a'), { seed, maxTokens: 400 });
+      if (result.finishReason !== 'eos') continue;
+      expect(result.ids.at(-1)).toBe(end);
+      return;
+    }
+    throw new Error('No text of forty ended; the tiny model has changed.');
+  });
+
+  it('goes on from what a sequence holds and gives the numbers of a fresh one', async () => {
+    backend = await openTiny({ maxSequences: 1 });
+    const prompt = await encode('Thought: the sea is in there. '.repeat(8));
+    const first = await generate(prompt, { maxTokens: 10, temperature: 0 });
+    const longer = Int32Array.from([...prompt, ...first.ids, ...(await encode(' and more'))]);
+    const cached = await generate(longer, { maxTokens: 10, temperature: 0 });
+    await generate(await encode('something else altogether'), { maxTokens: 5 }, 'other');
+    const fresh = await generate(longer, { maxTokens: 10, temperature: 0 }, 'third');
+    expect(Array.from(cached.ids)).toEqual(Array.from(fresh.ids));
+    for (const [k, value] of cached.logprobs.entries())
+      expect(Math.abs(value - (fresh.logprobs[k] ?? 0))).toBeLessThan(1e-3);
+  });
+
+  it('starts a new process after a crash; what was running fails with a sentence', async () => {
+    backend = await openTiny();
+    const prompt = await encode('a');
+    const running = backend.generate([
+      { promptIds: prompt, options: { ...PLAIN, maxTokens: 900, temperature: 0 }, affinityKey: 'k' },
+    ]);
+    await new Promise((next) => setTimeout(next, 20));
+    process.kill(backend.pid ?? 0, 'SIGKILL');
+    const [settled] = await running;
+    expect(settled).toMatchObject({ status: 'rejected', reason: expect.any(Unavailable) });
+    expect((await backend.health()).ok).toBe(false);
+    expect((await generate(prompt)).ids.length).toBeGreaterThan(0);
+    expect((await backend.health()).ok).toBe(true);
+  });
+
+  it('serves new weights under their version, and keeps the old ones when the new cannot be used', async () => {
+    backend = await openTiny({ version: 'first' });
+    const prompt = await encode('a');
+    const before = await generate(prompt, { temperature: 0 });
+    expect(before.weightVersions[0]?.version).toBe('first');
+    const other = join(folder, 'other.gguf');
+    await writeTinyModel(other, { seed: 2 });
+    const running = generate(prompt, { temperature: 0, maxTokens: 300 }, 'running');
+    await backend.updateWeights({ source: other, version: 'second' });
+    expect((await running).weightVersions).toHaveLength(1);
+    const after = await generate(prompt, { temperature: 0 });
+    expect(after.weightVersions[0]?.version).toBe('second');
+    expect(Array.from(after.logprobs)).not.toEqual(Array.from(before.logprobs));
+    await expect(backend.updateWeights({ source: join(folder, 'none.gguf'), version: 'third' })).rejects.toBeInstanceOf(
+      NotFound,
+    );
+    const larger = join(folder, 'larger.gguf');
+    await writeTinyModel(larger, { extraTokens: 3 });
+    await expect(backend.updateWeights({ source: larger, version: 'third' })).rejects.toThrow('vocabulary');
+    const still = await generate(prompt, { temperature: 0 });
+    expect(still.weightVersions[0]?.version).toBe('second');
+    // After a crash it comes back with the new weights.
+    process.kill(backend.pid ?? 0, 'SIGKILL');
+    await new Promise((next) => setTimeout(next, 50));
+    const again = await generate(prompt, { temperature: 0 });
+    expect(again.weightVersions[0]?.version).toBe('second');
+    expect(Array.from(again.ids)).toEqual(Array.from(after.ids));
+  });
+
+  it('frees the sequence of a stopped request for the ones that wait', async () => {
+    backend = await openTiny({ maxSequences: 1 });
+    const prompt = await encode('a');
+    const stop = new AbortController();
+    const options = { ...PLAIN, maxTokens: 1000, temperature: 0 };
+    const long = backend.generate([{ promptIds: prompt, options, affinityKey: 'k', signal: stop.signal }]);
+    const next = generate(prompt, { maxTokens: 2 }, 'other');
+    setTimeout(() => stop.abort(), 10);
+    await long;
+    expect((await next).ids.length).toBeGreaterThan(0);
+  });
+
+  it('refuses ids that are no tokens, and a schema no grammar can hold', async () => {
+    backend = await openTiny();
+    await expect(generate(Int32Array.of(5, 999_999))).rejects.toThrow("this model's ids go from 0 to");
+    const schema = { type: 'object', properties: { n: { type: 'integer', minimum: 3 } } };
+    const prompt = await encode('a');
+    await expect(generate(prompt, { constraint: { kind: 'json_schema', schema } })).rejects.toThrow(
+      '#/properties/n/minimum cannot be enforced',
+    );
+  });
+
+  it('says so when it is used after it was closed', async () => {
+    backend = await openTiny();
+    await backend.close();
+    await expect(backend.tokenize('a', { special: false })).rejects.toBeInstanceOf(Unavailable);
+  });
+});

@@ -1,0 +1,186 @@
+/**
+ * The InferenceBackend on llama.cpp inside this product: any GGUF file, generated in a forked process of its own, so
+ * that neither a crash nor a long computation there ever touches the server.
+ */
+import { basename } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Invalid, isStudioError, Unavailable } from '../../core/errors';
+import type { ChatMessage } from '../../core/events';
+import type { Logger } from '../../observability/logger';
+import type {
+  BackendCapabilities,
+  EncodedText,
+  GenerationRequest,
+  GenerationResult,
+  InferenceBackend,
+} from '../backend';
+import { checkSampling } from '../sampling';
+import { ChildConnection } from './child-connection';
+import type { ModelInfo, ModelSettings } from './protocol';
+
+export interface EmbeddedOptions {
+  name: string;
+  modelPath: string;
+  threads: number;
+  logger: Logger;
+  /** Tokens of one sequence, prompt and completion together. Default: what the model was trained on, at most 4,096. */
+  contextLength?: number;
+  /** Sequences generated at once. Default: what fits into 1 GiB of key-value cache, at most 32. */
+  maxSequences?: number;
+  /** Label of the weights in modelPath. Default: the file's name without extension. */
+  version?: string;
+}
+
+const STARTS = 3;
+const FIRST_PAUSE_MS = 250;
+const PING_MS = 5000;
+
+export class EmbeddedBackend implements InferenceBackend {
+  readonly name: string;
+  readonly #logger: Logger;
+  #settings: ModelSettings;
+  #info: ModelInfo;
+  #connection: ChildConnection;
+  #starting: Promise<ChildConnection> | null = null;
+  #closed = false;
+
+  private constructor(
+    name: string,
+    logger: Logger,
+    settings: ModelSettings,
+    connection: ChildConnection,
+    info: ModelInfo,
+  ) {
+    this.name = name;
+    this.#logger = logger;
+    this.#settings = settings;
+    this.#connection = connection;
+    this.#info = info;
+  }
+
+  /** Throws NotFound or Invalid in one sentence that names the file when it is missing or damaged. */
+  static async open(options: EmbeddedOptions): Promise<EmbeddedBackend> {
+    const settings: ModelSettings = {
+      modelPath: options.modelPath,
+      version: options.version ?? basename(options.modelPath).replace(/\.gguf$/i, ''),
+      threads: options.threads,
+      contextLength: options.contextLength ?? null,
+      maxSequences: options.maxSequences ?? null,
+    };
+    const [connection, info] = await start(options.name, options.logger, settings);
+    return new EmbeddedBackend(options.name, options.logger, settings, connection, info);
+  }
+
+  /** The model process, for measurements. */
+  get pid(): number | undefined {
+    return this.#connection.pid;
+  }
+
+  async generate(requests: GenerationRequest[]): Promise<PromiseSettledResult<GenerationResult>[]> {
+    for (const request of requests) checkSampling(request.options);
+    const connection = await this.#connected();
+    return Promise.allSettled(connection.generate(requests));
+  }
+
+  async getLogprobs(
+    pairs: { promptIds: Int32Array; completionIds: Int32Array }[],
+    signal?: AbortSignal,
+  ): Promise<Float32Array[]> {
+    const connection = await this.#connected();
+    return connection.ask('score', { pairs }, signal);
+  }
+
+  async updateWeights(update: { source: string; version: string }): Promise<void> {
+    const connection = await this.#connected();
+    this.#info = await connection.ask('update', update);
+    // A process that has to be started again starts with these.
+    this.#settings = { ...this.#settings, modelPath: update.source, version: update.version };
+  }
+
+  async tokenize(text: string, options: { special: boolean }): Promise<EncodedText> {
+    const connection = await this.#connected();
+    return connection.ask('tokenize', { text, special: options.special });
+  }
+
+  async applyTemplate(messages: ChatMessage[], options: { addGenerationPrompt: boolean }): Promise<string> {
+    const connection = await this.#connected();
+    return connection.ask('template', { messages, addGenerationPrompt: options.addGenerationPrompt });
+  }
+
+  async health(): Promise<{ ok: boolean; message: string }> {
+    if (this.#closed) return { ok: false, message: `The backend ${this.name} is closed.` };
+    if (!this.#connection.alive)
+      return { ok: false, message: 'The model process has ended; the next request starts a new one.' };
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), PING_MS);
+    try {
+      await this.#connection.ask('ping', {}, late.signal);
+      return { ok: true, message: `${this.#info.modelName}, weights ${this.#settings.version}, is ready.` };
+    } catch (error) {
+      const message = late.signal.aborted
+        ? `The model process has not answered for ${PING_MS / 1000} s.`
+        : String((error as Error).message);
+      return { ok: false, message };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async capabilities(): Promise<BackendCapabilities> {
+    return {
+      tokenIds: true,
+      logprobs: 'raw',
+      canScore: true,
+      constraints: ['json_schema', 'grammar'],
+      canUpdateWeights: true,
+      contextLength: this.#info.contextLength,
+      modelName: this.#info.modelName,
+      // The model process merges what is in flight by itself.
+      batchSize: 1,
+      maxInFlight: this.#info.maxSequences,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const starting = await this.#starting?.catch(() => null);
+    await (starting ?? this.#connection).close();
+  }
+
+  async #connected(): Promise<ChildConnection> {
+    if (this.#closed) throw new Unavailable(`The backend ${this.name} is closed.`);
+    if (this.#connection.alive) return this.#connection;
+    this.#starting ??= this.#restart().finally(() => {
+      this.#starting = null;
+    });
+    return this.#starting;
+  }
+
+  async #restart(): Promise<ChildConnection> {
+    this.#logger.warn({ backend: this.name, modelPath: this.#settings.modelPath }, 'Starting the model process again.');
+    const [connection, info] = await start(this.name, this.#logger, this.#settings);
+    this.#connection = connection;
+    this.#info = info;
+    return connection;
+  }
+}
+
+/** Starts a model process, again after a pause when it dies; a file that cannot be used is no reason to try again. */
+async function start(name: string, logger: Logger, settings: ModelSettings): Promise<[ChildConnection, ModelInfo]> {
+  for (let attempt = 1; ; attempt++) {
+    const connection = new ChildConnection(name, logger);
+    try {
+      return [connection, await connection.ask('open', { settings })];
+    } catch (error) {
+      const died = !connection.alive;
+      await connection.close();
+      if (!died) throw error;
+      if (attempt === STARTS)
+        throw new Invalid(
+          `The model process ended ${STARTS} times while it opened ${settings.modelPath}; the file is damaged, or the machine has too little memory for it.`,
+          isStudioError(error) ? error.details : {},
+        );
+      await sleep(FIRST_PAUSE_MS * 4 ** (attempt - 1));
+    }
+  }
+}

@@ -1,0 +1,251 @@
+/**
+ * What every InferenceBackend must do, as tests: `describeBackend(name, open)` in a test file of the backend. `open`
+ * gives a ready backend whose vocabulary is byte-level or larger; it is opened once and closed at the end.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Cancelled, Invalid } from '../../core/errors';
+import type {
+  BackendCapabilities,
+  GenerationRequest,
+  GenerationResult,
+  InferenceBackend,
+  SamplingOptions,
+} from '../backend';
+
+export interface ConformanceOptions {
+  /** Largest difference allowed between a sampled log-probability and the same token scored. Default 1e-3. */
+  logprobTolerance?: number;
+  /** False for a backend that says nothing a model would say (scripted): tests of free sampling are left out. */
+  samples?: boolean;
+  timeoutMs?: number;
+}
+
+export const PLAIN: SamplingOptions = { maxTokens: 24, temperature: 1, topP: 1, topK: 0, minP: 0, seed: 1, stop: [] };
+
+export function describeBackend(
+  name: string,
+  open: () => Promise<InferenceBackend>,
+  options: ConformanceOptions = {},
+): void {
+  const { logprobTolerance = 1e-3, samples = true, timeoutMs = 60_000 } = options;
+
+  describe(name, { timeout: timeoutMs }, () => {
+    let backend: InferenceBackend;
+    let can: BackendCapabilities;
+    let prompt: Int32Array;
+
+    beforeAll(async () => {
+      backend = await open();
+      can = await backend.capabilities();
+      prompt = await promptOf('Count to three.');
+    }, timeoutMs);
+    afterAll(() => backend?.close());
+
+    const promptOf = async (content: string) => {
+      const text = await backend.applyTemplate([{ role: 'user', content }], { addGenerationPrompt: true });
+      return (await backend.tokenize(text, { special: true })).ids;
+    };
+    const request = (changes: Partial<SamplingOptions> = {}, key = 'one'): GenerationRequest => ({
+      promptIds: prompt,
+      options: { ...PLAIN, ...changes },
+      affinityKey: key,
+    });
+    const generate = async (wanted: GenerationRequest): Promise<GenerationResult> => {
+      const [settled] = await backend.generate([wanted]);
+      if (settled?.status !== 'fulfilled') throw settled?.reason;
+      return settled.value;
+    };
+
+    it('is ready and says what it can do', async () => {
+      expect((await backend.health()).ok).toBe(true);
+      expect(can.contextLength).toBeGreaterThan(0);
+      expect(can.maxInFlight).toBeGreaterThan(0);
+    });
+
+    it('gives an id, a number and its bytes for every token, and the version of the weights', async () => {
+      const result = await generate(request());
+      expect(result.ids.length).toBeGreaterThan(0);
+      expect(result.logprobs.length).toBe(result.ids.length);
+      expectBytes(result);
+      expect(result.logprobKind).toBe(can.logprobs);
+      expect(result.logprobs.every((value) => value <= 0 && Number.isFinite(value))).toBe(true);
+      expect(result.weightVersions).toHaveLength(1);
+      expect(result.weightVersions[0]).toMatchObject({ start: 0, end: result.ids.length });
+    });
+
+    it('gives back the bytes of any text it encodes', async () => {
+      for (const text of [
+        'plain',
+        ' two  spaces ',
+        'línea\nnueva\t',
+        '数字 7',
+        '👩‍🚀🌊',
+        '{"a": [1, 2.5e-3]}',
+        '\u0000\u0001',
+      ]) {
+        for (const special of [true, false]) {
+          const encoded = await backend.tokenize(text, { special });
+          expectBytes(encoded);
+          expect(new TextDecoder().decode(encoded.bytes)).toBe(text);
+        }
+      }
+      expect((await backend.tokenize('', { special: false })).ids).toHaveLength(0);
+    });
+
+    it('never lets plain text become a control token', async () => {
+      // A control token of the template is one id with special on, and several with special off.
+      const rendered = await backend.applyTemplate([{ role: 'user', content: 'x' }], { addGenerationPrompt: true });
+      const markers = new Set(['<|im_end|>', '<tool_call>', ...(rendered.match(/<[^<>\s]+>/g) ?? [])]);
+      for (const marker of markers) {
+        const plain = await backend.tokenize(`a${marker}b`, { special: false });
+        expect(new TextDecoder().decode(plain.bytes)).toBe(`a${marker}b`);
+        const control = await backend.tokenize(marker, { special: true });
+        if (control.ids.length === 1) expect(Array.from(plain.ids)).not.toContain(control.ids[0]);
+      }
+    });
+
+    it('renders a longer conversation as an extension of the shorter one', async () => {
+      const first = [{ role: 'user' as const, content: 'one' }];
+      const longer = [
+        ...first,
+        { role: 'assistant' as const, content: 'two' },
+        { role: 'user' as const, content: 'three' },
+      ];
+      const short = await backend.applyTemplate(first, { addGenerationPrompt: false });
+      const long = await backend.applyTemplate(longer, { addGenerationPrompt: true });
+      expect(long.startsWith(short)).toBe(true);
+      expect(long).toContain('three');
+    });
+
+    it('scores what it sampled with the numbers it gave while sampling', async () => {
+      if (!can.canScore) return;
+      for (const changes of [{}, { temperature: 0 }, { temperature: 0.7 }, { topK: 5 }, { topP: 0.8, minP: 0.01 }]) {
+        const result = await generate(request(changes));
+        if (result.logprobKind !== 'raw') continue;
+        const [scored] = await backend.getLogprobs([{ promptIds: prompt, completionIds: result.ids }]);
+        expect(scored).toHaveLength(result.ids.length);
+        for (const [k, value] of (scored ?? []).entries())
+          expect(Math.abs(value - (result.logprobs[k] ?? 0))).toBeLessThan(logprobTolerance);
+      }
+    });
+
+    it('samples the same tokens for the same seed, also beside other requests', async () => {
+      const alone = await generate(request({ seed: 7 }));
+      const others = [1, 2, 3].map((seed) => request({ seed }, `other ${seed}`));
+      const settled = await backend.generate([request({ seed: 7 }, 'again'), ...others]);
+      const beside = settled[0];
+      expect(beside?.status === 'fulfilled' && Array.from(beside.value.ids)).toEqual(Array.from(alone.ids));
+    });
+
+    it.runIf(samples)('samples other tokens for another seed', async () => {
+      const texts = await Promise.all([1, 2, 3, 4].map((seed) => generate(request({ seed }))));
+      expect(new Set(texts.map((result) => result.ids.join())).size).toBeGreaterThan(1);
+    });
+
+    it('keeps the tokens of a stop string and names it', async () => {
+      const free = await generate(request({ temperature: 0, maxTokens: 40 }));
+      const text = new TextDecoder('utf-8', { fatal: false }).decode(free.bytes);
+      // Any run of ordinary characters the model does write; it may begin and end inside tokens.
+      const found = /[\x21-\x7e]{2,4}/.exec(text.slice(1));
+      if (!found) return;
+      const stopped = await generate(request({ temperature: 0, maxTokens: 40, stop: ['\u0007never\u0007', found[0]] }));
+      expect(stopped).toMatchObject({ finishReason: 'stop', stopString: found[0] });
+      expect(Array.from(stopped.ids)).toEqual(Array.from(free.ids.slice(0, stopped.ids.length)));
+      const written = new TextDecoder('utf-8', { fatal: false }).decode(stopped.bytes);
+      const lastStart = stopped.byteEnds[stopped.ids.length - 2] ?? 0;
+      expect(written).toContain(found[0]);
+      expect(new TextDecoder('utf-8', { fatal: false }).decode(stopped.bytes.slice(0, lastStart))).not.toContain(
+        found[0],
+      );
+    });
+
+    it('finishes with "length" when there is no more room, and refuses a prompt that fills the context', async () => {
+      const short = await generate(request({ maxTokens: 2, seed: 3 }));
+      expect(short.ids.length).toBeLessThanOrEqual(2);
+      const filler = (await backend.tokenize('a b c d ', { special: false })).ids;
+      const long = new Int32Array(can.contextLength).map((_, k) => filler[k % filler.length] ?? 0);
+      const [refused] = await backend.generate([{ ...request(), promptIds: long }]);
+      expect(refused).toMatchObject({ status: 'rejected' });
+      const reason = refused?.status === 'rejected' ? refused.reason : null;
+      expect(reason).toBeInstanceOf(Invalid);
+      expect(reason.message).toContain(can.contextLength.toLocaleString('en').replace(',', ''));
+      const almost = await generate({ ...request({ maxTokens: 50 }), promptIds: long.slice(0, -3) });
+      expect(almost.ids.length).toBeLessThanOrEqual(3);
+      expect(['length', 'eos']).toContain(almost.finishReason);
+    });
+
+    it('settles each request of a batch on its own', async () => {
+      const settled = await backend.generate([
+        request(),
+        { ...request(), promptIds: new Int32Array(0) },
+        request({}, 'two'),
+      ]);
+      expect(settled.map((one) => one.status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    });
+
+    it('stops a request on abort and serves others after it', async () => {
+      const stop = new AbortController();
+      const running = backend.generate([{ ...request({ maxTokens: 100_000, temperature: 0 }), signal: stop.signal }]);
+      stop.abort();
+      const [settled] = await running;
+      // A very quick backend may be done before; a stopped one says so.
+      if (settled?.status === 'rejected') expect(settled.reason).toBeInstanceOf(Cancelled);
+      const already = await backend.generate([{ ...request(), signal: AbortSignal.abort() }]);
+      expect(already[0]).toMatchObject({ status: 'rejected' });
+      expect((await generate(request())).ids.length).toBeGreaterThan(0);
+    });
+
+    it('takes more requests at once than it has sequences', async () => {
+      const many = Array.from({ length: can.maxInFlight + 3 }, (_, k) =>
+        request({ maxTokens: 3, seed: k }, `many ${k}`),
+      );
+      const settled = await backend.generate(many);
+      expect(settled.every((one) => one.status === 'fulfilled')).toBe(true);
+    });
+
+    it('writes only what a constraint allows, and stops when that is complete', async () => {
+      if (can.constraints.includes('grammar')) {
+        const constraint = { kind: 'grammar' as const, grammar: 'root ::= "Answer: " ("yes" | "no") "\\n"' };
+        const result = await generate(request({ constraint, maxTokens: 60 }));
+        expect(new TextDecoder().decode(result.bytes)).toMatch(/^Answer: (yes|no)\n$/);
+        expect(result.finishReason).toBe('stop');
+        const broken = { kind: 'grammar' as const, grammar: 'root ::= (' };
+        await expect(generate(request({ constraint: broken }))).rejects.toBeInstanceOf(Invalid);
+      }
+      if (can.constraints.includes('json_schema')) {
+        const schema = {
+          type: 'object',
+          properties: { move: { enum: ['up', 'down'] }, far: { type: 'boolean' } },
+          required: ['move', 'far'],
+          additionalProperties: false,
+        };
+        const result = await generate(request({ constraint: { kind: 'json_schema', schema }, maxTokens: 200 }));
+        const value = JSON.parse(new TextDecoder().decode(result.bytes));
+        expect(Object.keys(value)).toEqual(['move', 'far']);
+        expect(result.finishReason).toBe('stop');
+      }
+    });
+
+    it('refuses options that mean nothing', async () => {
+      for (const changes of [
+        { maxTokens: 0 },
+        { temperature: -1 },
+        { temperature: Number.NaN },
+        { topP: 0 },
+        { topK: 1.5 },
+      ])
+        await expect(backend.generate([request(changes)])).rejects.toBeInstanceOf(Invalid);
+    });
+  });
+}
+
+/** Every token's bytes lie end to end: the ends grow and the last one is the length. */
+function expectBytes(encoded: { ids: Int32Array; bytes: Uint8Array; byteEnds: Uint32Array }): void {
+  expect(encoded.byteEnds.length).toBe(encoded.ids.length);
+  let last = 0;
+  for (const end of encoded.byteEnds) {
+    expect(end).toBeGreaterThanOrEqual(last);
+    last = end;
+  }
+  expect(last).toBe(encoded.bytes.length);
+}
