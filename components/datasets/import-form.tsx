@@ -69,7 +69,12 @@ export function ImportForm() {
       {unreadable ? <Notice tone="bad">{t('unreadable')}</Notice> : null}
       {send.isError ? <Notice tone="bad">{sentence(send.error)}</Notice> : null}
       <div className="flex flex-wrap items-center gap-3">
-        <Button type="submit" kind="primary" busy={send.isPending} disabled={!file || name.trim() === '' || !mayImport}>
+        <Button
+          type="submit"
+          kind="primary"
+          busy={send.isPending || send.isSuccess}
+          disabled={!file || name.trim() === '' || !mayImport}
+        >
           {t('importNow')}
         </Button>
         {mayImport ? null : <p className="text-sm text-ink-3">{t('notAllowed')}</p>}

@@ -46,7 +46,7 @@ export function StartForm() {
                 </EmptyState>
               );
             // A backend list that fails or is slow does not hold up the form: the default backend needs no choice.
-            return <FilledForm skills={skillList} datasets={datasetList} backends={backends.data ?? []} />;
+            return <FilledForm skills={skillList} datasets={datasetList} backends={backends.data} />;
           }}
         </QueryView>
       )}
@@ -61,7 +61,7 @@ function FilledForm({
 }: {
   skills: SkillSummary[];
   datasets: DatasetSummary[];
-  backends: BackendSummary[];
+  backends: BackendSummary[] | undefined;
 }) {
   const t = useTranslations('start');
   const trpc = useTRPC();
@@ -79,9 +79,10 @@ function FilledForm({
       },
     }),
   );
+  const known = backends ?? [];
   const read = readStartRun(fields);
   const dataset = datasets.find(({ name }) => name === fields.dataset);
-  const backend = backends.find(({ name, isDefault }) => (fields.backend === '' ? isDefault : name === fields.backend));
+  const backend = known.find(({ name, isDefault }) => (fields.backend === '' ? isDefault : name === fields.backend));
   const taskCount = Math.min(read.input?.tasks ?? dataset?.taskCount ?? 0, dataset?.taskCount ?? 0);
   const set = (field: keyof StartRunFields) => (event: { target: { value: string } }) =>
     setFields((before) => ({ ...before, [field]: event.target.value }));
@@ -124,9 +125,9 @@ function FilledForm({
           {(wiring) => (
             <Select {...wiring} value={fields.backend} onChange={set('backend')}>
               <option value="">
-                {backends.length === 0
+                {known.length === 0
                   ? t('defaultBackend')
-                  : t('defaultBackendNamed', { name: backends.find((b) => b.isDefault)?.name ?? '–' })}
+                  : t('defaultBackendNamed', { name: known.find((b) => b.isDefault)?.name ?? '–' })}
               </option>
               {backends
                 .filter(({ isDefault }) => !isDefault)
@@ -193,6 +194,7 @@ function FilledForm({
           </Field>
         </div>
       </details>
+      {backends?.length === 0 ? <Notice>{t('noBackend')}</Notice> : null}
       {backend && !backend.health.ok ? (
         <Notice>{t('backendUnwell', { name: backend.name, why: backend.health.message })}</Notice>
       ) : null}

@@ -73,7 +73,8 @@ export function useLiveRun(runId: string) {
     if (asksForWholeAnswer(batch)) refetchSoon();
   };
 
-  // The first answer's number is where the feed begins; later answers must not start it anew.
+  // The first answer's number is where the feed begins (−1: nothing has happened yet, so from the start); later
+  // answers must not start it anew.
   const [from, setFrom] = useState<{ runId: string; eventSeq: number } | null>(null);
   if (detail && from?.runId !== runId) {
     setFrom({ runId, eventSeq: detail.eventSeq });
@@ -82,7 +83,7 @@ export function useLiveRun(runId: string) {
   const live = detail !== undefined && isLive(detail);
   const feed = useSubscription(
     trpc.runs.feed.subscriptionOptions(
-      { runId, lastEventId: String(from?.eventSeq ?? 0) },
+      { runId, lastEventId: from && from.eventSeq >= 0 ? String(from.eventSeq) : undefined },
       {
         enabled: live && from?.runId === runId,
         onData: ({ data }) => {

@@ -37,7 +37,8 @@ export function SkillEditor({
 
   const save = useMutation(
     trpc.skills.save.mutationOptions({
-      onSuccess: async ({ name }) => {
+      onSuccess: async ({ name, created }) => {
+        if (!created) return;
         await queryClient.invalidateQueries(trpc.skills.pathFilter());
         onSaved?.();
         onClose();
@@ -54,6 +55,7 @@ export function SkillEditor({
     area.scrollTop = Math.max(0, (line - 6) * LINE_HEIGHT);
     setCaret(offset);
   };
+  const unchanged = save.data?.created === false ? save.data : null;
   const problems = save.isError ? readProblems(sentence(save.error)) : [];
   const wrongLines = new Set(problems.map(({ line }) => line));
   const lineCount = text.split('\n').length;
@@ -90,7 +92,10 @@ export function SkillEditor({
           autoCapitalize="off"
           autoCorrect="off"
           value={text}
-          onChange={({ target }) => setText(target.value)}
+          onChange={({ target }) => {
+            setText(target.value);
+            setCaret(target.selectionStart);
+          }}
           onSelect={({ currentTarget }) => setCaret(currentTarget.selectionStart)}
           onScroll={({ currentTarget }) => {
             if (gutter.current) gutter.current.scrollTop = currentTarget.scrollTop;
@@ -99,6 +104,7 @@ export function SkillEditor({
         />
       </div>
       <div id="skill-problems" aria-live="polite">
+        {unchanged ? <Notice>{t('unchanged', { version: unchanged.version })}</Notice> : null}
         {problems.map(({ text: sentenceText, line, column }) => (
           <Notice key={sentenceText} tone="bad">
             {line === null ? (

@@ -3,7 +3,7 @@ import { type ComponentProps, type ReactNode, useId } from 'react';
 import { classNames } from './class-names';
 
 export const INPUT_CLASS =
-  'h-7 w-full min-w-0 rounded border border-line bg-raised px-2 text-base text-ink max-sm:h-9 aria-invalid:border-bad disabled:opacity-60';
+  'h-7 w-full min-w-0 rounded border border-line-field bg-raised px-2 text-base text-ink max-sm:h-9 aria-invalid:border-bad disabled:opacity-60';
 
 /** A labelled control. The child gets the ids that tie label, hint and error to it. */
 export function Field({
