@@ -184,14 +184,6 @@ function withDefaults({ clip, clipLow, clipHigh, ...rest }: GivenLossOptions): L
   return { ...d, ...given, clipLow: clipLow ?? clip ?? d.clipLow, clipHigh: clipHigh ?? clip ?? d.clipHigh };
 }
 
-/** The report as lines for a person; `--json` prints the object itself. */
-export function describeLoss(report: LossReport): string {
-  const { advantages, ...figures } = report;
-  const lines = Object.entries(figures).map(([name, value]) => `${name.padEnd(22)} ${value ?? 'not used'}`);
-  const shown = Object.entries(advantages).map(([id, own]) => `  ${id}: ${own.map((a) => a.toFixed(4)).join(', ')}`);
-  return [...lines, 'advantages by step', ...shown].join('\n');
-}
-
 function finiteNumber(text: string): number {
   const value = Number(text);
   if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('It must be a number.');

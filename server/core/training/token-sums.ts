@@ -69,6 +69,8 @@ export function addTokens(
   const separateKl = ref !== null && ref !== denominator;
   const gaps = separateKl ? refGaps : exponents;
   const kl = ref === null ? 'none' : settings.kl;
+  const limit = EXPONENT_LIMIT;
+  const wellAboveFloor = LOGPROB_FLOOR + limit;
   const n = mask.length;
   let k = 0;
   while (k < n) {
@@ -81,18 +83,25 @@ export function addTokens(
     const start = k;
     let count = 0;
     let policySum = 0;
+    let far = false;
     for (; k < n && count < BLOCK; k++) {
       if (mask[k] === 0) continue;
       if (stepIndex[k] !== step) break;
       const p = policy[k] as number;
       const q = denominator[k] as number;
-      if (!(p > LOGPROB_FLOOR && p < Infinity && q > LOGPROB_FLOOR && q < Infinity)) refuse(tokens, k);
-      exponents[count++] = p - q;
+      const exponent = p - q;
+      // One look for the common case: near each other, and p well above the floor, both are numbers.
+      if (!(exponent >= -limit && exponent <= limit && p > wellAboveFloor)) {
+        if (!(p > LOGPROB_FLOOR && p < Infinity && q > LOGPROB_FLOOR && q < Infinity)) refuse(tokens, k);
+        far = true;
+      }
+      exponents[count++] = exponent;
       policySum += p;
     }
     if (separateKl) gatherRefGaps(tokens, ref, start, k);
     if (kl === 'k1' || kl === 'k2') whole.kl += plainKl(gaps, count, kl);
-    whole.clamped += clamp(count, separateKl && kl === 'k3');
+    const clampsRefGaps = separateKl && kl === 'k3';
+    if (far || clampsRefGaps) whole.clamped += clamp(count, clampsRefGaps);
     boundedExp(exponents, ratios, count);
     const row = (firstRow + step) * SUMS_PER_STEP;
     table[row + POLICY] = (table[row + POLICY] as number) + policySum;
