@@ -129,7 +129,7 @@ function FilledForm({
                   ? t('defaultBackend')
                   : t('defaultBackendNamed', { name: known.find((b) => b.isDefault)?.name ?? '–' })}
               </option>
-              {backends
+              {known
                 .filter(({ isDefault }) => !isDefault)
                 .map(({ name, modelName }) => (
                   <option key={name} value={name}>
