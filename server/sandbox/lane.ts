@@ -11,7 +11,7 @@ export interface LaneOptions {
   size: number;
   /** Kept alive while nobody needs them. */
   warm: number;
-  /** How long a caller waits before another sandbox is started for it while others are alive. */
+  /** How long a caller waits, and how long ago the last start was, before one more sandbox is started beyond those kept warm. */
   growAfterMs: number;
   acquireMs: number;
   /** A sandbox above `warm` that has been idle this long is ended. */
@@ -43,6 +43,7 @@ export class Lane {
   #resetting = 0;
   readonly #ending = new Set<Promise<void>>();
   #failures = 0;
+  #lastStartMs = Number.NEGATIVE_INFINITY;
   #replaced = 0;
   #closed = false;
   #growTimer: NodeJS.Timeout | null = null;
@@ -137,7 +138,7 @@ export class Lane {
     // Those for whom a start is under way need no second one.
     for (const waiter of this.#waiters.slice(this.#starting)) {
       if (!room()) return;
-      const wait = this.#alive < warm ? 0 : waiter.sinceMs + growAfterMs - now;
+      const wait = this.#alive < warm ? 0 : Math.max(waiter.sinceMs, this.#lastStartMs) + growAfterMs - now;
       if (wait > 0) {
         this.#growTimer = setTimeout(() => this.#grow(), wait);
         return;
@@ -150,6 +151,7 @@ export class Lane {
 
   #start(): void {
     this.#starting++;
+    this.#lastStartMs = performance.now();
     this.#options.create().then(
       (sandbox) => {
         this.#starting--;

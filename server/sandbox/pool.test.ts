@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Cancelled, TimedOut, Unavailable } from '../core/errors';
+import { bearableSize } from './pool';
 import type { SandboxPool } from './sandbox';
 import { javascript, openPool, runAt } from './testing';
 
@@ -143,4 +144,14 @@ describe('a pool of sandboxes', () => {
     await held.release();
     await expect(pool.acquire(want)).rejects.toThrow(Unavailable);
   });
+});
+
+it('a pool is as large as wanted, or as the memory bears', () => {
+  const GIB = 1024 ** 3;
+  expect([
+    bearableSize(16, 24 * GIB),
+    bearableSize(16, 2 * GIB),
+    bearableSize(16, GIB / 4),
+    bearableSize(1, GIB / 4),
+  ]).toEqual([16, 8, 2, 1]);
 });

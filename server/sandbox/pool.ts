@@ -2,6 +2,7 @@
  * Hands sandboxes out and takes them back. Each level and kind in use has a lane: a first-come-first-served queue, a few
  * sandboxes kept warm, more started when callers really wait, and the surplus ended when it has been idle for a while.
  */
+import { totalmem } from 'node:os';
 import type { Ambient } from '../core/ambient';
 import { Unavailable } from '../core/errors';
 import { SANDBOX_LEVELS, type SandboxLevel } from '../core/vocabulary';
@@ -18,7 +19,7 @@ import { wasmLevel } from './wasm-level';
 export interface SandboxPoolOptions {
   logger: Logger;
   ambient: Ambient;
-  /** Most sandboxes of one level and kind alive at a time. */
+  /** Most sandboxes of one level and kind alive at a time; fewer where the machine's memory does not bear so many. */
   size?: number;
   limits?: Partial<SandboxLimits>;
   /** Host folders no sandbox may see (the data folder, the studio's own). */
@@ -36,15 +37,26 @@ export interface SandboxPoolOptions {
 export const DEFAULT_POOL_SIZE = 16;
 const ACQUIRE_MS = 30_000;
 const IDLE_MS = 20_000;
+/** A JavaScript sandbox holds about this much; together they get a quarter of the machine's memory. */
+const SANDBOX_BYTES = 64 * 1024 * 1024;
+const MEMORY_SHARE = 4;
+const FEWEST = 2;
 
 /**
  * How a lane of a kind grows. A javascript call takes a few milliseconds and its process holds some 50 MB: a burst is
- * better served in turn. A python call starts a program, and its agent is small: more at once is better.
+ * better served in turn, and only calls that take long bring more, one a second. A python call starts a program, and its
+ * agent is small: as many as are asked for.
  */
 const GROWTH: Record<SandboxRequest['kind'], { warm: number; growAfterMs: number }> = {
-  javascript: { warm: 1, growAfterMs: 300 },
+  javascript: { warm: 1, growAfterMs: 1_000 },
   python: { warm: 2, growAfterMs: 0 },
 };
+
+/** At most `wanted`, at most what `memoryBytes` of machine bears, at least two. */
+export function bearableSize(wanted: number, memoryBytes: number): number {
+  const bearable = Math.max(FEWEST, Math.floor(memoryBytes / MEMORY_SHARE / SANDBOX_BYTES));
+  return Math.min(wanted, bearable);
+}
 
 /** Finds out what this host can do (by doing it, about a second) and opens the pool. Never rejects for what the host lacks. */
 export async function createSandboxPool(options: SandboxPoolOptions): Promise<SandboxPool> {
@@ -66,6 +78,10 @@ export async function createSandboxPool(options: SandboxPoolOptions): Promise<Sa
       );
   for (const { level, kinds, reason } of onHost.values()) logger.info({ level, kinds, reason }, 'sandbox level');
 
+  const wanted = options.size ?? DEFAULT_POOL_SIZE;
+  const size = bearableSize(wanted, totalmem());
+  if (size < wanted) logger.warn({ wanted, size }, 'fewer sandboxes than wanted: this machine has too little memory');
+
   const lanes: { level: SandboxLevel; kind: SandboxRequest['kind']; lane: Lane }[] = [];
   for (const level of found)
     for (const kind of level.kinds)
@@ -74,7 +90,7 @@ export async function createSandboxPool(options: SandboxPoolOptions): Promise<Sa
         kind,
         lane: new Lane({
           name: `${level.level}/${kind}`,
-          size: options.size ?? DEFAULT_POOL_SIZE,
+          size,
           ...GROWTH[kind],
           acquireMs: options.acquireMs ?? ACQUIRE_MS,
           idleMs: options.idleMs ?? IDLE_MS,
