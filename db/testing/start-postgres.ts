@@ -1,10 +1,10 @@
 /**
  * Vitest's global set-up: a real PostgreSQL for the tests, thrown away afterwards. STUDIO_TEST_DATABASE_URL names one
- * that is there already (its user must be allowed to create databases); otherwise an installed one is started on first
- * need. Where there is neither, the tests of that half are skipped with a line that says so.
+ * that is there already (its user must be allowed to create databases); otherwise an installed one is started;
+ * 'none' starts none. Where there is no server, the tests of that half are skipped with a line that says so.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
@@ -26,7 +26,7 @@ const NOBODY = 65_534;
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const given = process.env.STUDIO_TEST_DATABASE_URL;
   const own = given ? null : await startInstalled();
-  const url = given ?? own?.url ?? null;
+  const url = given === 'none' ? null : (given ?? own?.url ?? null);
   if (!url) console.warn('No PostgreSQL found: tests that need one are skipped. Set STUDIO_TEST_DATABASE_URL.');
   else await makeTemplate(url);
   project.provide('testDatabaseUrl', url);
@@ -48,6 +48,9 @@ async function makeTemplate(url: string): Promise<void> {
     await admin.end();
   }
 }
+
+/** Ends the server when this process's end of the pipe closes, so that not even kill -9 leaves one running. */
+const GUARD = 'folder=$1; shift; "$@" & server=$!; read -r _; kill -INT "$server"; wait "$server"; rm -rf "$folder"';
 
 interface OwnServer {
   url: string;
@@ -83,15 +86,18 @@ async function startInstalled(): Promise<OwnServer | null> {
   const port = await freePort();
   const settings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: '200' };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const server = spawn(
-    join(bin, 'postgres'),
-    ['-D', data, '-k', folder, '-c', 'listen_addresses=127.0.0.1', '-p', String(port), ...flags],
-    { ...who, env, cwd: folder, stdio: 'ignore' },
-  );
+  const command = ['-D', data, '-k', folder, '-c', 'listen_addresses=127.0.0.1', '-p', String(port), ...flags];
+  const server = spawn('/bin/sh', ['-c', GUARD, 'guard', folder, join(bin, 'postgres'), ...command], {
+    ...who,
+    env,
+    cwd: '/',
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+  const ended = new Promise<void>((done) => server.once('exit', () => done()));
   const stop = async () => {
-    await ended(server, 'SIGINT');
-    rmSync(folder, { recursive: true, force: true });
+    server.stdin.end();
+    await ended;
   };
   try {
     await untilAnswering(url, server);
@@ -133,12 +139,4 @@ async function untilAnswering(url: string, server: ChildProcess): Promise<void> 
       await sql.end();
     }
   }
-}
-
-function ended(server: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (server.exitCode !== null) return Promise.resolve();
-  return new Promise((done) => {
-    server.once('exit', () => done());
-    server.kill(signal);
-  });
 }
