@@ -1,5 +1,6 @@
-/** Adam (Kingma & Ba 2015) with the gradient's length clipped, over one flat array of parameters. */
+/** Adam (Kingma & Ba 2015) with the gradient's length clipped, over all parameters at once. */
 import type { Kernels } from './kernels/kernels';
+import type { Parameters } from './parameters';
 
 const BETA_1 = 0.9;
 const BETA_2 = 0.98;
@@ -8,31 +9,30 @@ const LONGEST_GRADIENT = 1;
 
 export class Adam {
   readonly #kernels: Kernels;
-  readonly #parameters: Float32Array;
-  readonly #gradients: Float32Array;
+  readonly #parameters: Parameters;
   readonly #first: Float32Array;
   readonly #second: Float32Array;
   #steps = 0;
 
-  constructor(kernels: Kernels, parameters: Float32Array, gradients: Float32Array) {
+  constructor(kernels: Kernels, parameters: Parameters) {
     this.#kernels = kernels;
     this.#parameters = parameters;
-    this.#gradients = gradients;
-    this.#first = kernels.floats(parameters.length);
-    this.#second = kernels.floats(parameters.length);
+    this.#first = kernels.floats(parameters.values.length);
+    this.#second = kernels.floats(parameters.values.length);
   }
 
   /** Moves the parameters against the gradient, sets the gradient to 0 and returns its length before clipping. */
   step(learningRate: number): number {
     const { raw } = this.#kernels;
-    const count = this.#parameters.length;
-    const length = Math.sqrt(raw.sumOfSquares(this.#gradients.byteOffset, count));
+    const { values, gradients } = this.#parameters;
+    const count = values.length;
+    const length = Math.sqrt(raw.sumOfSquares(gradients.byteOffset, count));
     this.#steps++;
     const correction1 = 1 - BETA_1 ** this.#steps;
     const correction2 = Math.sqrt(1 - BETA_2 ** this.#steps);
     raw.adamUpdate(
-      this.#parameters.byteOffset,
-      this.#gradients.byteOffset,
+      values.byteOffset,
+      gradients.byteOffset,
       this.#first.byteOffset,
       this.#second.byteOffset,
       count,

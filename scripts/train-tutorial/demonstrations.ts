@@ -4,7 +4,7 @@
  * to improve, and every kind of mistake shall turn up now and then.
  */
 import { parseReact, STOP_OBSERVATION } from '../../server/core/actions/react';
-import { between, drawTask, probe, type SearchTask } from './search-task';
+import { answerCall, between, drawTask, probe, type SearchTask } from './search-task';
 
 export interface Turn {
   /** What the policy writes, its stop string included. */
@@ -23,20 +23,17 @@ export interface Demonstration {
 /** How often the player does what in a turn; the shares add up to 1. */
 export const HABITS = {
   /** Asks for the middle of what is left. */
-  bisect: 0.36,
+  bisect: 0.33,
   /** Asks for any number that is left. */
-  wander: 0.27,
+  wander: 0.3,
   /** Has forgotten every hint and starts over from the task's bounds. */
-  forget: 0.24,
+  forget: 0.27,
   /** Answers with a guess. */
-  guess: 0.11,
+  guess: 0.085,
   /** Writes a call that the harness refuses. */
-  blunder: 0.02,
+  blunder: 0.015,
 };
 export type Habit = keyof typeof HABITS;
-
-/** How often the player sees that one number alone is left and answers with it. */
-const NOTICES_LAST = 0.8;
 
 export function demonstrate(random: () => number, maxRounds: number): Demonstration {
   const task = drawTask(random);
@@ -49,9 +46,6 @@ export function demonstrate(random: () => number, maxRounds: number): Demonstrat
       return { task, turns: [...turns, answerTurn(`found ${found}.`, found)], solved: true };
     }
     const habit = drawHabit(random);
-    if (low === high && habit !== 'forget' && random() < NOTICES_LAST) {
-      return { task, turns: [...turns, answerTurn(`only ${low} is left.`, low)], solved: low === task.secret };
-    }
     if (habit === 'guess') {
       const n = between(random, low, high);
       return {
@@ -88,22 +82,16 @@ function answerTurn(thought: string, number: number): Turn {
 
 /** A call without its last brace, with a tool that does not exist, or with a text for a number. */
 function blunderTurn(thought: string, n: number, random: () => number): Turn {
-  const kind = between(random, 0, 2);
-  if (kind === 0) {
-    const text = turnText(thought, `{"tool":"probe","args":{"n":${n}}`);
-    const sampled = new TextEncoder().encode(text.slice(0, -STOP_OBSERVATION.length));
-    return { text, observation: `error: ${parseReact(sampled, 'stop').calls[0]?.error}` };
-  }
-  if (kind === 1) {
-    return {
-      text: turnText(thought, JSON.stringify({ tool: 'ask', args: { n } })),
-      observation: 'error: There is no tool "ask". Available: probe.',
-    };
-  }
-  return {
-    text: turnText(thought, JSON.stringify({ tool: 'probe', args: { n: `${n}` } })),
-    observation: 'error: n must be an integer.',
-  };
+  const actions = [
+    `{"tool":"probe","args":{"n":${n}}`,
+    JSON.stringify({ tool: 'ask', args: { n } }),
+    JSON.stringify({ tool: 'probe', args: { n: `${n}` } }),
+  ];
+  const text = turnText(thought, actions[between(random, 0, actions.length - 1)] as string);
+  const sampled = new TextEncoder().encode(text.slice(0, -STOP_OBSERVATION.length));
+  const [call] = parseReact(sampled, 'stop').calls;
+  if (!call) throw new Error(`The blunder ${JSON.stringify(text)} holds no call.`);
+  return { text, observation: answerCall(n, call).observation };
 }
 
 function drawHabit(random: () => number): Habit {

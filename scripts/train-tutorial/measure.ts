@@ -2,9 +2,10 @@
 import type { Llama } from 'node-llama-cpp';
 import type { Skill } from '../../server/core/skills/skill';
 import type { LlamaShape } from '../../server/inference/gguf/llama';
+import { modelMemory } from './activations';
 import type { Encode } from './conversation';
 import { Kernels } from './kernels/kernels';
-import { Model, modelMemory } from './model';
+import { Model } from './model';
 import { type Game, play } from './play';
 import type { SearchTask } from './search-task';
 
@@ -104,7 +105,7 @@ export function largestDifference(input: {
   const longest = input.games.reduce((length, { ids }) => Math.max(length, ids.length), 1);
   const limits = { tokens: longest, sequenceLength: longest };
   const model = new Model(new Kernels(input.module, modelMemory(input.shape, limits)), input.shape, limits);
-  for (const [name, weight] of model.weights) weight.set(input.weights.get(name) as Float32Array);
+  for (const [name, weight] of model.parameters.weights) weight.set(input.weights.get(name) as Float32Array);
   let tokens = 0;
   let difference = 0;
   for (const { ids, logprobs } of input.games) {

@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { seededRandom } from '../../server/core/ambient';
+import { modelMemory } from './activations';
 import { Adam } from './adam';
 import { compileKernels } from './kernels/compile';
 import { Kernels } from './kernels/kernels';
-import { type Batch, Model, modelMemory } from './model';
+import { type Batch, Model } from './model';
 
 const SHAPE = { vocabulary: 24, width: 16, layers: 2, heads: 2, hidden: 24, context: 32 };
 const LIMITS = { tokens: 40, sequenceLength: 16 };
@@ -16,7 +17,7 @@ beforeAll(async () => {
 function makeModel(seed = 3): { model: Model; kernels: Kernels } {
   const kernels = new Kernels(module, modelMemory(SHAPE, LIMITS));
   const model = new Model(kernels, SHAPE, LIMITS);
-  model.initialise(seed);
+  model.parameters.initialise(seed);
   return { model, kernels };
 }
 
@@ -44,13 +45,13 @@ describe('the model', () => {
     const { model } = makeModel();
     // Norm weights away from 1, so that a mistake about them shows.
     const random = seededRandom(11);
-    for (const [name, weight] of model.weights)
+    for (const [name, weight] of model.parameters.weights)
       if (name.includes('norm')) for (let i = 0; i < weight.length; i++) weight[i] = 0.6 + random();
     const batch = makeBatch();
     model.run(batch, true);
     const epsilon = 1e-2;
-    for (const [name, weight] of model.weights) {
-      const gradient = model.weightGradients.get(name) as Float32Array;
+    for (const [name, weight] of model.parameters.weights) {
+      const gradient = model.parameters.weightGradients.get(name) as Float32Array;
       const before = weight.slice();
       for (let trial = 0; trial < 3; trial++) {
         const direction = Float32Array.from(weight, () => (random() - 0.5) * 2);
@@ -96,7 +97,7 @@ describe('the model', () => {
 
   it('learns one batch by heart', () => {
     const { model, kernels } = makeModel();
-    const adam = new Adam(kernels, model.parameters, model.gradients);
+    const adam = new Adam(kernels, model.parameters);
     const batch = { ...makeBatch() };
     batch.weights = new Float32Array(batch.weights.length).fill(1 / batch.weights.length);
     const first = model.run(batch, false).loss;

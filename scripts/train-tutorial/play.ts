@@ -7,7 +7,7 @@ import type { LlamaContextSequence, LlamaModel, Token } from 'node-llama-cpp';
 import { type ParsedTurn, parseReact } from '../../server/core/actions/react';
 import type { Skill } from '../../server/core/skills/skill';
 import { END_OF_TURN, type Encode, encodeObservation, encodeOpening } from './conversation';
-import { probe, type SearchTask } from './search-task';
+import { answerCall, type SearchTask } from './search-task';
 
 export interface Game {
   ending: 'right' | 'wrong' | 'round limit';
@@ -109,17 +109,11 @@ function answerCalls(parsed: ParsedTurn, task: SearchTask, game: Game): { text: 
   }
   let n: number | null = null;
   const texts = parsed.calls.map((call) => {
+    const answer = answerCall(task.secret, call);
     game.calls++;
-    const asked = call.arguments?.n;
-    if (call.tool === 'probe' && typeof asked === 'number' && Number.isInteger(asked)) {
-      n = asked;
-      return probe(task.secret, asked);
-    }
-    game.refusedCalls++;
-    if (call.error) return `error: ${call.error}`;
-    return call.tool === 'probe'
-      ? 'error: n must be an integer.'
-      : `error: There is no tool "${call.tool}". Available: probe.`;
+    if (answer.n === null) game.refusedCalls++;
+    else n = answer.n;
+    return answer.observation;
   });
   return { text: texts.join('\n'), n };
 }

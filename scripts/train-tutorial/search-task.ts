@@ -1,5 +1,7 @@
 /** The tutorial's game: a whole number is hidden between two bounds; `probe` says whether it is higher or lower. */
-import type { Skill, Task } from '../../server/core/skills/skill';
+import type { ToolCall } from '../../server/core/events';
+import type { Task } from '../../server/core/skills/skill';
+import { ProbeTool } from '../../server/tools/probe';
 
 export interface SearchTask {
   prompt: string;
@@ -33,17 +35,26 @@ export function between(random: () => number, low: number, high: number): number
   return low + Math.floor(random() * (high - low + 1));
 }
 
+const tool = new ProbeTool();
+/** The tool as the prompt describes it. */
+export const PROBE_TOOL = tool.getSchema();
+
 /** What the tool says: where the hidden number lies, seen from `n`. */
 export function probe(secret: number, n: number): 'higher' | 'lower' | 'found' {
   return n === secret ? 'found' : n < secret ? 'higher' : 'lower';
 }
 
-/** The arguments of the tool, as the tool itself declares them. */
-export const PROBE_TOOL = {
-  name: 'probe',
-  description: 'Says whether the hidden number is higher or lower than n.',
-  parameters: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'], additionalProperties: false },
-};
+/** What the harness puts behind a call, and the number that was asked for; null when the call is refused. */
+export function answerCall(secret: number, call: ToolCall): { observation: string; n: number | null } {
+  const refusal =
+    call.error ??
+    (call.tool === PROBE_TOOL.name
+      ? tool.validate(call.arguments ?? {})
+      : `There is no tool ${JSON.stringify(call.tool)}. Available: ${PROBE_TOOL.name}.`);
+  if (refusal !== null) return { observation: `error: ${refusal}`, n: null };
+  const n = call.arguments?.n as number;
+  return { observation: probe(secret, n), n };
+}
 
 /** The task as a line of a dataset. */
 export function datasetTask(task: SearchTask, taskId: string): Task {

@@ -17,4 +17,4 @@ const send = (message: ShardMessage) => {
   if (job.shard === 0) parentPort?.postMessage(message);
 };
 const model = trainShard({ ...job, report: (step, loss) => send({ type: 'step', step, loss }) });
-send({ type: 'trained', parameters: model.parameters.slice() });
+send({ type: 'trained', parameters: model.parameters.values.slice() });

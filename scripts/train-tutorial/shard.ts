@@ -5,10 +5,11 @@
  */
 import { seededRandom } from '../../server/core/ambient';
 import type { LlamaShape } from '../../server/inference/gguf/llama';
+import { modelMemory } from './activations';
 import { Adam } from './adam';
 import type { Corpus } from './corpus';
 import { Kernels } from './kernels/kernels';
-import { type Batch, Model, modelMemory } from './model';
+import { type Batch, Model } from './model';
 
 export interface TrainingPlan {
   shape: LlamaShape;
@@ -53,19 +54,20 @@ export function trainShard(input: {
   const limits = batchLimits(plan, corpus);
   const kernels = new Kernels(input.module, modelMemory(plan.shape, limits));
   const model = new Model(kernels, plan.shape, limits);
-  model.initialise(plan.seed);
-  const adam = new Adam(kernels, model.parameters, model.gradients);
-  const count = model.parameters.length;
+  model.parameters.initialise(plan.seed);
+  const adam = new Adam(kernels, model.parameters);
+  const { gradients } = model.parameters;
+  const count = gradients.length;
   const draw = sampler(plan, corpus);
   for (let step = 0; step < plan.steps; step++) {
     const members = draw();
     const share = members.filter((_, i) => i % plan.shards === shard);
     const { loss } = model.run(makeBatch(corpus, share, 1 / sampledTokens(corpus, members)), true);
     const side = (step % 2) * plan.shards;
-    exchange.gradients.set(model.gradients, (side + shard) * count);
+    exchange.gradients.set(gradients, (side + shard) * count);
     exchange.losses[side + shard] = loss;
     waitForAll(exchange.barrier, plan.shards);
-    sumInto(model.gradients, exchange.gradients, side * count, plan.shards);
+    sumInto(gradients, exchange.gradients, side * count, plan.shards);
     adam.step(learningRateAt(plan, step));
     let total = 0;
     for (let i = 0; i < plan.shards; i++) total += exchange.losses[side + i] as number;
