@@ -25,7 +25,8 @@ try {
   logger = createLogger(environment.logLevel);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => onSignal(signal));
   process.on('uncaughtException', (error) => fail(error));
-  process.on('unhandledRejection', (reason) => fail(reason));
+  // A promise nobody waits for is a fault to repair, but no reason to end everyone's work.
+  process.on('unhandledRejection', (reason) => logger.error({ err: reason }, 'a rejection nobody handled'));
   const options = { environment, ambient: systemAmbient(), logger, packageRoot, withPages: true, onFatal: fail };
   studio = await startStudio({ ...options, development: process.env.NODE_ENV !== 'production' }, starting.signal);
   process.stdout.write(`Open ${studio.signInUrl}\nPress Ctrl-C to stop.\n`);

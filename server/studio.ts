@@ -81,6 +81,7 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
     await app?.(req, res);
   }
   async function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    socket.on('error', () => undefined);
     if (!app) await ready;
     await parts.sockets?.handleUpgrade(req, socket, head);
   }

@@ -1,4 +1,5 @@
 /** Answers that are no JSON: tokens in binary, exports as JSON Lines, whole tool outputs as text. */
+import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -7,7 +8,7 @@ import { exportRun } from '../services/runs/export-run';
 import { getOutput } from '../services/trajectories/get-output';
 import { getTokens } from '../services/trajectories/get-tokens';
 
-/** One token sequence in wire form; final ones never change, so the browser may keep them. */
+/** One token sequence in wire form; the browser may keep a final one and asks whether it is still the same. */
 export async function sendTokens(call: {
   ctx: ServiceContext;
   req: IncomingMessage;
@@ -18,9 +19,10 @@ export async function sendTokens(call: {
   const { ctx, req, res, url, trajectoryId } = call;
   const input = { trajectoryId, sequence: url.searchParams.get('sequence') ?? undefined };
   const { wire, final } = await getTokens({ ctx, input });
-  const tag = `"${trajectoryId}-${url.searchParams.get('sequence') ?? 0}"`;
   res.setHeader('Cache-Control', final ? 'private, no-cache' : 'no-store');
   if (final) {
+    // By content: log-probabilities of other policies may be added to a final sequence.
+    const tag = `"${createHash('sha256').update(wire).digest('base64url')}"`;
     res.setHeader('ETag', tag);
     if (req.headers['if-none-match'] === tag) {
       res.writeHead(304).end();

@@ -11,6 +11,9 @@ export const MAX_TRPC_BODY_BYTES = 128 * 2 ** 20;
 /** Without a sign-in nothing large has a reason to come. */
 const MAX_ANONYMOUS_BODY_BYTES = 64 * 2 ** 10;
 
+/** Calls in one request. */
+const MAX_BATCH = 50;
+
 export function createTrpcHandler(
   options: Pick<RequestContext, 'services' | 'runLog'>,
 ): (req: IncomingMessage, res: ServerResponse, actor: Actor | null) => void {
@@ -20,6 +23,7 @@ export function createTrpcHandler(
       router: appRouter,
       basePath: TRPC_PATH,
       maxBodySize: actor ? MAX_TRPC_BODY_BYTES : MAX_ANONYMOUS_BODY_BYTES,
+      maxBatchSize: MAX_BATCH,
       allowMethodOverride: false,
       createContext: (): RequestContext => ({ services: options.services, runLog: options.runLog, actor }),
     })(req, res);

@@ -72,8 +72,8 @@ export function createWebSockets(options: {
 
   return {
     async handleUpgrade(req, socket, head) {
-      const ignoreError = (): void => undefined;
-      socket.on('error', ignoreError);
+      // A socket that breaks before anyone listens to it must not end the process.
+      socket.on('error', () => undefined);
       try {
         const { pathname } = requestUrl(req);
         checkHost(req, addresses);
@@ -86,7 +86,6 @@ export function createWebSockets(options: {
         if (!signedIn) throw new Unauthenticated('You are not signed in. Sign in and try again.');
         if (socket.destroyed) return;
         signedInOf.set(req, signedIn);
-        socket.off('error', ignoreError);
         wss.handleUpgrade(req, socket, head, (ws) => {
           track(ws, signedIn);
           wss.emit('connection', ws, req);

@@ -7,6 +7,7 @@ import superjson from 'superjson';
 import { Unauthenticated } from '../core/errors';
 import type { Role } from '../core/vocabulary';
 import { silentLogger } from '../observability/logger';
+import { createTracer } from '../observability/tracer';
 import type { RunLogBus } from '../realtime/run-log-bus';
 import { type Actor, requireRole, type ServiceContext } from '../services/context';
 import { toTrpcError } from './error-mapping';
@@ -42,11 +43,14 @@ const t = initTRPC
 
 export const router = t.router;
 
-/** Every failure of a procedure, input errors included, becomes one sentence for the person. */
+/** Every failure of a procedure, input errors included, becomes one sentence for the person; every call is a span. */
 const withErrorMapping = t.procedure.use(async ({ ctx, next, path }) => {
-  const result = await next();
-  if (result.ok) return result;
-  throw toTrpcError(result.error, ctx.services.logger, path);
+  const { logger } = ctx.services;
+  return createTracer(logger).span(`trpc ${path}`, null, async () => {
+    const result = await next();
+    if (result.ok) return result;
+    throw toTrpcError(result.error, logger, path);
+  });
 });
 
 function rung(role: Role) {
