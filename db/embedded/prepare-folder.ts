@@ -3,7 +3,7 @@
  * engine version and schema, in a process of its own, kept as a template beside the code, and copied from then on.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { cp, mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -53,9 +53,19 @@ export async function prepareTemplate(): Promise<string | null> {
     await rename(partial, template).catch(async (error) => {
       if (!(await exists(template))) throw error;
     });
+    await removeOldTemplates(template);
     return template;
   } finally {
     await rm(partial, { recursive: true, force: true });
+  }
+}
+
+/** Templates of earlier engines and schemas, 30 MB each. */
+async function removeOldTemplates(current: string): Promise<void> {
+  for (const name of await readdir(cacheFolder())) {
+    const path = join(cacheFolder(), name);
+    if (!name.startsWith(PREFIX) || name.endsWith('.partial') || path === current) continue;
+    await rm(path, { recursive: true, force: true });
   }
 }
 
