@@ -1,7 +1,5 @@
 /** The whole sequence in one strip: a pixel row is the stretch of rows it stands for. */
 import type { CanvasTheme } from '../charts/canvas-theme';
-import { ramp } from '../charts/palette';
-import { rampIndex } from '../charts/scale';
 import type { ChannelView } from './channels';
 import { type Matches, tokenOfByte } from './find';
 import type { TokenLayout } from './layout';
@@ -41,7 +39,7 @@ export function paintMinimap(
   context.fillStyle = theme.bg;
   context.fillRect(0, 0, width, height);
   if (layout.rowCount === 0 || total === 0) return;
-  const { mask, stepIndex } = layout.tokens;
+  const { mask } = layout.tokens;
   const laid = Math.min(height, (layout.height / total) * height);
   const pixels = Math.min(height, Math.ceil(laid));
   let first = 0;
@@ -49,9 +47,8 @@ export function paintMinimap(
     const end = y + 1 < pixels ? layout.rowToken[layout.rowAt(((y + 1) / height) * total)] as number : layout.done;
     const last = Math.max(first + 1, Math.min(layout.done, end));
     const token = representative(view, mask, first, last);
-    const stepBegins = first > 0 && (stepIndex[first] as number) !== (stepIndex[first - 1] as number);
     context.fillStyle = token < 0 ? theme.lineSoft : (cellColour(view, token, theme) ?? theme.line);
-    context.fillRect(3, y, width - 6, stepBegins && pixels < layout.blockCount * 40 ? 0.5 : 1);
+    context.fillRect(3, y, width - 6, 1);
     if (end > first) first = Math.min(end, layout.done - 1);
   }
   context.fillStyle = theme.ink;
@@ -61,16 +58,4 @@ export function paintMinimap(
     if (token >= layout.done) break;
     context.fillRect(0, Math.round((layout.yOfRow(layout.rowOfToken(token)) / total) * height), 3, 2);
   }
-}
-
-/** The legend's strip for a scale; here because the minimap and the legend must agree. */
-export function legendColours(view: ChannelView, theme: CanvasTheme, steps: number): string[] {
-  const { scale } = view;
-  if (!scale) return [];
-  const colours = ramp(theme.name, scale.kind);
-  return Array.from({ length: steps }, (_, i) => {
-    const share = i / (steps - 1);
-    const value = scale.kind === 'diverging' ? (share * 2 - 1) * scale.limit : share * scale.limit;
-    return colours[rampIndex(scale, value)] as string;
-  });
 }

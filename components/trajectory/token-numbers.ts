@@ -3,7 +3,6 @@ import type { WeightSpan } from '../../server/core/tokens/chunk';
 import type { WireTokens } from '../../server/core/tokens/wire';
 import { DEFAULT_LOSS_OPTIONS } from '../../server/core/training/loss';
 import { EXPONENT_LIMIT } from '../../server/core/training/bounded-exp';
-import { lastAtMost } from './layout';
 
 export interface TokenNumbers {
   logprob: number | null;
@@ -39,15 +38,18 @@ export function lossTermOf(ratio: number, advantage: number): { value: number; c
   return { value: 0 - Math.min(free, held), clipped: held < free };
 }
 
+/** Index of the span that holds `position`, −1 where none does. Spans rise and do not overlap. */
 export function versionAt(spans: readonly WeightSpan[], position: number): number {
-  if (spans.length === 0) return -1;
-  const at = lastAtMost(
-    spans.map((span) => span.start),
-    spans.length,
-    position,
-  );
-  const span = spans[at];
-  return span && position >= span.start && position < span.end ? at : -1;
+  let low = 0;
+  let high = spans.length - 1;
+  while (low <= high) {
+    const middle = (low + high) >>> 1;
+    const span = spans[middle] as WeightSpan;
+    if (position < span.start) high = middle - 1;
+    else if (position >= span.end) low = middle + 1;
+    else return middle;
+  }
+  return -1;
 }
 
 export function numbersAt(

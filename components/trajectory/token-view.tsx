@@ -1,6 +1,6 @@
 'use client';
 import { useTranslations } from 'next-intl';
-import { type Ref, useCallback, useDeferredValue, useImperativeHandle, useMemo, useRef, useState } from 'react';
+import { type Ref, useCallback, useImperativeHandle, useMemo, useRef, useState } from 'react';
 import { count, signed } from '@/components/ui/numbers';
 import { Segmented } from '@/components/ui/segmented';
 import type { WeightSpan } from '@/server/core/tokens/chunk';
@@ -39,7 +39,6 @@ export function TokenView(props: TokenViewProps) {
   const canvas = useRef<TokenCanvasHandle | null>(null);
   const [finding, setFinding] = useState(false);
   const [needle, setNeedle] = useState('');
-  const wanted = useDeferredValue(needle);
   const [current, setCurrent] = useState(-1);
 
   const source: ChannelSource = useMemo(
@@ -50,8 +49,8 @@ export function TokenView(props: TokenViewProps) {
   const channel = missing.get(props.channel) ? 'mask' : props.channel;
   const view = useMemo(() => channelView(channel, source), [channel, source]);
   const matches = useMemo(
-    () => (finding && wanted ? findText(tokens.bytes, wanted) : NO_MATCHES),
-    [finding, wanted, tokens],
+    () => (finding && needle ? findText(tokens.bytes, needle) : NO_MATCHES),
+    [finding, needle, tokens],
   );
 
   useImperativeHandle(props.ref, () => ({

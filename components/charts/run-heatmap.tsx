@@ -1,0 +1,270 @@
+'use client';
+import { useTranslations } from 'next-intl';
+import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react';
+import { ABSENT, decimal, signed } from '@/components/ui/numbers';
+import { Segmented } from '@/components/ui/segmented';
+import { EmptyState } from '@/components/ui/state';
+import type { GroupRow } from '@/server/core/views';
+import { ChartTip, type TipAt } from './chart-tip';
+import { counted, type HeatmapLayout, layOutHeatmap } from './heatmap-layout';
+import { type HeatmapCell, type HeatmapMeasure, heatmapColumns, paintHeatmap, valuesOf } from './heatmap-paint';
+import { divergingScale, sequentialScale } from './scale';
+import { ScaleLegend } from './scale-legend';
+import { type Surface, useCanvas } from './use-canvas';
+
+const TALLEST = 560;
+
+export interface RunHeatmapProps {
+  groups: readonly GroupRow[];
+  onOpen: (trajectoryId: string) => void;
+  /** Outlined: the trajectory that is being looked at. */
+  outlined?: string;
+  /** One group beside a trajectory: no names, no legend, no measure to choose. */
+  compact?: boolean;
+}
+
+/** Rows are trajectories sorted by reward within their group, columns are steps. Thousands of groups scroll. */
+export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHeatmapProps) {
+  const t = useTranslations('charts');
+  const status = useTranslations('status');
+  const [measure, setMeasure] = useState<HeatmapMeasure>('advantage');
+  const [cursor, setCursor] = useState<HeatmapCell | null>(null);
+  const [hovered, setHovered] = useState<HeatmapCell | null>(null);
+  const [tip, setTip] = useState<TipAt | null>(null);
+  const scroller = useRef<HTMLDivElement | null>(null);
+  const width = useRef(0);
+  const rowHeight = compact ? 15 : 12;
+  const layout = useMemo(
+    () => layOutHeatmap(groups, { rowHeight, groupGap: 12, leastRows: compact ? 1 : 3 }),
+    [groups, rowHeight, compact],
+  );
+  const scale = useMemo(() => {
+    const values: number[] = [];
+    for (const { trajectory } of layout.rows)
+      if (measure === 'reward' ? trajectory.status === 'running' || counted(trajectory) : counted(trajectory))
+        for (const value of valuesOf(trajectory, measure) ?? []) values.push(value);
+    // Rewards may lie on both sides of zero; most run from 0 up.
+    return measure === 'advantage' || values.some((value) => value < 0) ? divergingScale(values) : sequentialScale(values);
+  }, [layout, measure]);
+
+  const labelWidth = compact ? 2 : (width.current || 800) < 480 ? 74 : 112;
+
+  const { canvasRef, invalidate } = useCanvas((surface: Surface) => {
+    width.current = surface.width;
+    paintHeatmap(surface.context, { ...scene(surface), theme: surface.theme }, (scroller.current?.scrollTop ?? 0) - 2, surface.width, surface.height);
+  });
+
+  function scene(size: { width: number }) {
+    return {
+      groups,
+      layout,
+      scale,
+      measure,
+      labelWidth: compact ? 2 : size.width < 480 ? 74 : 112,
+      rowHeight,
+      cursor,
+      hovered,
+      outlined: outlined ?? null,
+      compact,
+      words: { noSignal: t('heatmap.noSignal'), status: (word: Parameters<typeof status>[0]) => status(word) },
+    };
+  }
+
+  // A growing run keeps the cursor on its row number; one past the end is dropped.
+  useEffect(() => {
+    setCursor((at) => (at && at.row < layout.rows.length ? at : null));
+  }, [layout]);
+
+  function cellAt(event: PointerEvent): HeatmapCell | null {
+    if (!scroller.current) return null;
+    const box = scroller.current.getBoundingClientRect();
+    const y = event.clientY - box.top + scroller.current.scrollTop - 2;
+    const row = rowAt(layout, y, rowHeight);
+    if (row < 0) return null;
+    const columns = heatmapColumns({ layout, labelWidth, compact }, width.current);
+    const column = Math.floor((event.clientX - box.left - labelWidth) / columns.width);
+    const last = Math.max(0, Math.ceil(stepsOf(layout, row) / columns.stepsEach) - 1);
+    return { row, step: Math.max(0, Math.min(last, column)) * columns.stepsEach };
+  }
+
+  function open(cell: HeatmapCell | null): void {
+    const row = cell ? layout.rows[cell.row] : undefined;
+    if (row) onOpen(row.trajectory.trajectoryId);
+  }
+
+  function onPointerMove(event: PointerEvent): void {
+    if (event.pointerType === 'touch') return;
+    const cell = cellAt(event);
+    if (cell?.row !== hovered?.row || cell?.step !== hovered?.step) setHovered(cell);
+    setTip(cell ? { x: event.clientX, y: event.clientY } : null);
+  }
+
+  function onKeyDown(event: KeyboardEvent): void {
+    if (event.key === 'Enter' && cursor) return open(cursor);
+    const at = cursor ?? { row: 0, step: 0 };
+    const last = Math.max(0, stepsOf(layout, at.row) - 1);
+    const moves: Record<string, HeatmapCell> = {
+      ArrowUp: { ...at, row: at.row - 1 },
+      ArrowDown: { ...at, row: at.row + 1 },
+      ArrowLeft: { ...at, step: at.step - 1 },
+      ArrowRight: { ...at, step: at.step + 1 },
+      Home: { ...at, step: 0 },
+      End: { ...at, step: last },
+      PageUp: { ...at, row: at.row - 24 },
+      PageDown: { ...at, row: at.row + 24 },
+    };
+    const wanted = moves[event.key];
+    if (!wanted || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const row = Math.max(0, Math.min(layout.rows.length - 1, cursor ? wanted.row : 0));
+    const next = { row, step: Math.max(0, Math.min(stepsOf(layout, row) - 1, wanted.step)) };
+    setCursor(next);
+    setTip(null);
+    const y = layout.rows[row]?.y ?? 0;
+    const view = scroller.current;
+    if (view && y < view.scrollTop) view.scrollTop = y - 20;
+    else if (view && y + rowHeight > view.scrollTop + view.clientHeight - 8) view.scrollTop = y + rowHeight - view.clientHeight + 20;
+  }
+
+  if (layout.rows.length === 0) return <EmptyState title={t('heatmap.empty')}>{t('heatmap.emptyHint')}</EmptyState>;
+  const described = hovered ?? cursor;
+  const height = Math.min(compact ? 320 : TALLEST, layout.height + 6);
+  return (
+    <div className="min-w-0">
+      {compact ? null : (
+        <div className="mb-2 flex flex-wrap items-center justify-between gap-x-4 gap-y-1.5">
+          <Segmented
+            label={t('heatmap.show')}
+            value={measure}
+            options={[
+              { value: 'advantage', label: t('heatmap.advantage') },
+              { value: 'reward', label: t('heatmap.reward') },
+            ]}
+            onChange={setMeasure}
+          />
+          {scale.count === 0 ? (
+            <span className="text-xs text-ink-3">{t('heatmap.waiting')}</span>
+          ) : (
+            <ScaleLegend
+              scale={scale}
+              low={scale.kind === 'diverging' ? signed(-scale.limit) : '0'}
+              middle={scale.kind === 'diverging' ? '0' : null}
+              high={scale.kind === 'diverging' ? signed(scale.limit) : decimal(scale.limit)}
+              bound={scale.kind === 'diverging' ? `±${decimal(scale.limit)}` : decimal(scale.limit)}
+            />
+          )}
+        </div>
+      )}
+      <div className="relative" style={{ height }}>
+        <canvas ref={canvasRef} aria-hidden="true" className="absolute inset-0 size-full" data-heatmap-canvas="" />
+        <div
+          ref={scroller}
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: the chart takes arrow keys
+          tabIndex={0}
+          role="application"
+          aria-label={`${t('heatmap.label')}. ${t('heatmap.keys')}`}
+          className="absolute inset-0 cursor-pointer overflow-y-auto overflow-x-hidden"
+          data-heatmap=""
+          onScroll={invalidate}
+          onPointerMove={onPointerMove}
+          onPointerLeave={() => {
+            setHovered(null);
+            setTip(null);
+          }}
+          onClick={(event) => open(cellAt(event as unknown as PointerEvent))}
+          onKeyDown={onKeyDown}
+        >
+          <div style={{ height: layout.height + 6 }} />
+        </div>
+      </div>
+      {tip && hovered ? <ChartTip at={tip}>{detail(hovered)}</ChartTip> : null}
+      {cursor && !hovered && !compact ? <div className="mt-2 border-l-2 border-line pl-2 text-xs text-ink-2">{detail(cursor)}</div> : null}
+      <p className="sr-only" aria-live="polite">
+        {described ? sentence(described) : ''}
+      </p>
+    </div>
+  );
+
+  function numbers(cell: HeatmapCell) {
+    const row = layout.rows[cell.row];
+    const trajectory = row?.trajectory;
+    return {
+      group: groups[row?.group ?? 0],
+      trajectory,
+      reward: trajectory?.stepRewards[cell.step],
+      advantage: trajectory?.advantages?.[cell.step],
+    };
+  }
+
+  function detail(cell: HeatmapCell) {
+    const { group, trajectory, reward, advantage } = numbers(cell);
+    if (!group || !trajectory) return null;
+    const columns = heatmapColumns({ layout, labelWidth, compact }, width.current);
+    return (
+      <>
+        <p className="foreign-line font-semibold text-ink">
+          {group.taskId} · {t('heatmap.trajectory', { member: trajectory.member })} · {status(trajectory.status)}
+        </p>
+        <p>{t('heatmap.total', { reward: exact(trajectory.reward) })}</p>
+        {reward === undefined ? (
+          <p>{t('heatmap.noStep')}</p>
+        ) : (
+          <p>
+            {t('heatmap.step', { step: cell.step })} · r {exact(reward)} · A{' '}
+            {advantage === undefined || advantage === null
+              ? counted(trajectory) || trajectory.status === 'running'
+                ? t('heatmap.noAdvantage')
+                : t('heatmap.notCounted')
+              : exact(advantage)}
+          </p>
+        )}
+        {columns.stepsEach > 1 ? (
+          <p className="text-ink-3">
+            {t('heatmap.steps', {
+              from: cell.step,
+              to: Math.min(trajectory.stepRewards.length, cell.step + columns.stepsEach) - 1,
+              total: trajectory.stepRewards.length,
+            })}
+          </p>
+        ) : null}
+        {trajectory.errorMessage ? <p className="foreign-text max-w-72 text-bad">{trajectory.errorMessage.slice(0, 200)}</p> : null}
+      </>
+    );
+  }
+
+  function sentence(cell: HeatmapCell): string {
+    const { group, trajectory, reward, advantage } = numbers(cell);
+    if (!group || !trajectory) return '';
+    return t('heatmap.cell', {
+      task: group.taskId,
+      member: trajectory.member,
+      status: status(trajectory.status),
+      step: cell.step,
+      reward: exact(reward),
+      advantage: exact(advantage),
+    });
+  }
+}
+
+/** Every digit there is, with a true minus sign. */
+function exact(value: number | null | undefined): string {
+  return value === null || value === undefined ? ABSENT : String(value).replace('-', '−');
+}
+
+function stepsOf(layout: HeatmapLayout, row: number): number {
+  const trajectory = layout.rows[row]?.trajectory;
+  return Math.max(1, trajectory?.stepRewards.length ?? 1, trajectory?.advantages?.length ?? 1);
+}
+
+function rowAt(layout: HeatmapLayout, y: number, rowHeight: number): number {
+  let low = 0;
+  let high = layout.rows.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >>> 1;
+    if ((layout.rows[middle]?.y ?? 0) <= y) low = middle;
+    else high = middle - 1;
+  }
+  const row = layout.rows[low];
+  return row && y >= row.y && y < row.y + rowHeight ? low : -1;
+}
