@@ -77,6 +77,8 @@ export class AgentProcess {
       cwd: launch.cwd,
       env: launch.env as NodeJS.ProcessEnv,
       stdio: ['pipe', 'pipe', 'pipe', ...launch.files],
+      // Out of the terminal's process group: Ctrl-C is for the server, which then ends its sandboxes in order.
+      detached: true,
     });
     const started = await new Promise<Error | number>((resolve) => {
       child.once('error', resolve);

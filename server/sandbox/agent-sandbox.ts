@@ -4,8 +4,9 @@ import { Unavailable } from '../core/errors';
 import type { SandboxLevel } from '../core/vocabulary';
 import type { AgentProcess, AgentReply } from './agent-process';
 import { allowedMs, engineRequest, KILL_AFTER_MS, outcomeOf } from './javascript-request';
+import type { LevelSandbox } from './level';
 import type { SandboxLimits } from './limits';
-import type { Sandbox, SandboxOutcome, SandboxRequest } from './sandbox';
+import type { SandboxOutcome, SandboxRequest } from './sandbox';
 
 /** After a python program is killed, its agent still empties the pipes. */
 const PYTHON_KILL_AFTER_MS = 2_000;
@@ -21,7 +22,7 @@ export interface AgentSandboxParts {
   afterwards(): Promise<void>;
 }
 
-export class AgentSandbox implements Sandbox {
+export class AgentSandbox implements LevelSandbox {
   readonly level: SandboxLevel;
   readonly kinds: readonly SandboxRequest['kind'][];
   readonly #parts: AgentSandboxParts;
@@ -36,6 +37,10 @@ export class AgentSandbox implements Sandbox {
   /** Process number of the outermost process, for measurements. */
   get pid(): number {
     return this.#parts.agent.pid;
+  }
+
+  get alive(): boolean {
+    return this.#parts.agent.alive && !this.#closing;
   }
 
   async run(request: SandboxRequest, signal?: AbortSignal): Promise<SandboxOutcome> {
@@ -77,7 +82,7 @@ export class AgentSandbox implements Sandbox {
 
   async reset(): Promise<void> {
     const { agent, kind } = this.#parts;
-    if (!agent.alive || this.#closing) throw new Unavailable('The sandbox has ended.');
+    if (!this.alive) throw new Unavailable('The sandbox has ended.');
     // The engine makes a new instance for every call: there is nothing to clean.
     if (kind === 'javascript') return;
     const reply = await agent.request({ op: 'reset' }, { limitMs: RESET_MS, outputBytes: 0 });

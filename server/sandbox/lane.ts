@@ -2,7 +2,8 @@
 import { cpus } from 'node:os';
 import { Cancelled, TimedOut, Unavailable } from '../core/errors';
 import type { Logger } from '../observability/logger';
-import type { Sandbox, SandboxLease } from './sandbox';
+import type { LevelSandbox } from './level';
+import type { SandboxLease } from './sandbox';
 
 export interface LaneOptions {
   /** For logs and messages: level/kind. */
@@ -18,13 +19,13 @@ export interface LaneOptions {
   idleMs: number;
   logger: Logger;
   /** Already started. */
-  ready: Sandbox[];
-  create(): Promise<Sandbox>;
+  ready: LevelSandbox[];
+  create(): Promise<LevelSandbox>;
 }
 
 interface Waiter {
   sinceMs: number;
-  give(sandbox: Sandbox): void;
+  give(sandbox: LevelSandbox): void;
   fail(error: Error): void;
 }
 
@@ -35,8 +36,8 @@ const FAILURES_TOLD = 3;
 
 export class Lane {
   readonly #options: LaneOptions;
-  readonly #idle: { sandbox: Sandbox; sinceMs: number }[] = [];
-  readonly #busy = new Set<Sandbox>();
+  readonly #idle: { sandbox: LevelSandbox; sinceMs: number }[] = [];
+  readonly #busy = new Set<LevelSandbox>();
   readonly #waiters: Waiter[] = [];
   /** Being started, reset or ended: they take room, but cannot be handed out. */
   #starting = 0;
@@ -62,7 +63,7 @@ export class Lane {
     const { name, acquireMs } = this.#options;
     if (this.#closed) throw new Unavailable('The sandboxes are being shut down.');
     if (signal?.aborted) throw new Cancelled('The tool call was cancelled before it had a sandbox.');
-    const sandbox = await new Promise<Sandbox>((resolve, reject) => {
+    const sandbox = await new Promise<LevelSandbox>((resolve, reject) => {
       const leave = () => {
         clearTimeout(timer);
         signal?.removeEventListener('abort', abort);
@@ -120,7 +121,12 @@ export class Lane {
   #serve(): void {
     while (this.#waiters.length > 0 && this.#idle.length > 0) {
       // The one used last: its memory is warm, and those at the other end can go.
-      const entry = this.#idle.pop() as { sandbox: Sandbox };
+      const entry = this.#idle.pop() as { sandbox: LevelSandbox };
+      if (!entry.sandbox.alive) {
+        this.#replaced++;
+        this.#end(entry.sandbox);
+        continue;
+      }
       this.#busy.add(entry.sandbox);
       (this.#waiters[0] as Waiter).give(entry.sandbox);
     }
@@ -177,7 +183,7 @@ export class Lane {
     );
   }
 
-  async #takeBack(sandbox: Sandbox): Promise<void> {
+  async #takeBack(sandbox: LevelSandbox): Promise<void> {
     // Closing took it already.
     if (!this.#busy.delete(sandbox)) return;
     this.#resetting++;
@@ -196,7 +202,7 @@ export class Lane {
     this.#serve();
   }
 
-  #end(sandbox: Sandbox): void {
+  #end(sandbox: LevelSandbox): void {
     const ending = sandbox
       .close()
       .catch((error: unknown) =>
@@ -213,7 +219,7 @@ export class Lane {
       this.#idleTimer = null;
       const old = performance.now() - idleMs;
       while (this.#alive > warm && (this.#idle[0]?.sinceMs ?? Number.POSITIVE_INFINITY) <= old)
-        this.#end((this.#idle.shift() as { sandbox: Sandbox }).sandbox);
+        this.#end((this.#idle.shift() as { sandbox: LevelSandbox }).sandbox);
       this.#shrinkLater();
     }, idleMs);
     // Nothing hangs on it: it must not keep the process alive.

@@ -2,6 +2,12 @@
 import type { SandboxLevel } from '../core/vocabulary';
 import type { Sandbox, SandboxRequest } from './sandbox';
 
+/** A sandbox as its level makes it. */
+export interface LevelSandbox extends Sandbox {
+  /** False once it has ended, by itself too: the kernel may end an idle one when memory is short. */
+  readonly alive: boolean;
+}
+
 export interface LevelOnHost {
   level: SandboxLevel;
   /** Kinds of request that were really run at this level when it was looked at; empty when it is not available. */
@@ -9,9 +15,9 @@ export interface LevelOnHost {
   /** Why it is not available, or what it lacks; null when it lacks nothing. */
   reason: string | null;
   /** Sandboxes that the trial left behind, ready for use. */
-  ready: Sandbox[];
+  ready: LevelSandbox[];
   /** Starts one more. Rejects with Unavailable. */
-  create(kind: SandboxRequest['kind']): Promise<Sandbox>;
+  create(kind: SandboxRequest['kind']): Promise<LevelSandbox>;
   /** After all its sandboxes are closed. */
   close(): Promise<void>;
 }

@@ -6,14 +6,15 @@ import { join } from 'node:path';
 import type { Ambient } from '../core/ambient';
 import { Cancelled, Unavailable } from '../core/errors';
 import { allowedMs, outcomeOf } from './javascript-request';
+import type { LevelSandbox } from './level';
 import type { SandboxLimits } from './limits';
 import { CappedOutput } from './output';
-import type { Sandbox, SandboxOutcome, SandboxRequest } from './sandbox';
+import type { SandboxOutcome, SandboxRequest } from './sandbox';
 
 /** A process that left its group may hold the pipes open; the call does not wait for it. */
 const DRAIN_MS = 1_000;
 
-export class PlainPython implements Sandbox {
+export class PlainPython implements LevelSandbox {
   readonly level = 'none';
   readonly kinds = ['python'] as const;
   readonly #options: { launcher: string[]; python: string; limits: SandboxLimits; ambient: Ambient };
@@ -23,6 +24,10 @@ export class PlainPython implements Sandbox {
 
   constructor(options: { launcher: string[]; python: string; limits: SandboxLimits; ambient: Ambient }) {
     this.#options = options;
+  }
+
+  get alive(): boolean {
+    return !this.#closed;
   }
 
   async run(request: SandboxRequest, signal?: AbortSignal): Promise<SandboxOutcome> {

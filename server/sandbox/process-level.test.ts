@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -226,6 +226,8 @@ async function main() {
   const pool = await openPool({ size: 2 });
   void runAt(pool, 'process', python("import subprocess; subprocess.run(['python3', '-c', 'import time; time.sleep(600)', '${mark}'])"));
   void runAt(pool, 'process', javascript('for (;;);'));
+  void runAt(pool, 'none', javascript('for (;;);'));
+  void runAt(pool, 'none', python("import time; time.sleep(600)"));
   setTimeout(() => {}, 600000);
 }
 void main();`,
@@ -235,11 +237,34 @@ void main();`,
     });
     await until(() => processesWith(mark).length > 0 || server.exitCode !== null);
     expect(server.exitCode).toBeNull();
+    await until(() => childrenOf(server.pid ?? 0).length >= 4);
     const children = childrenOf(server.pid ?? 0);
-    expect(children.length).toBeGreaterThanOrEqual(2);
     server.kill('SIGKILL');
     await until(() => processesWith(mark).length === 0 && !children.some((pid) => existsSync(`/proc/${pid}`)));
     rmSync(folder, { recursive: true });
+  });
+
+  it('that ended while nobody used it is replaced, unseen by the next caller', async () => {
+    const own = await openPool({ size: 1 });
+    try {
+      if (!runsHere(own, 'process', 'python')) return;
+      const lease = await own.acquire({ level: 'process', accept: [], kind: 'python' });
+      const { pid } = lease.sandbox as unknown as { pid: number };
+      await lease.release();
+      process.kill(pid, 'SIGKILL');
+      await until(() => !existsSync(`/proc/${pid}`));
+      expect((await runAt(own, 'process', python('print(1)'))).stdout).toBe('1\n');
+    } finally {
+      await own.close();
+    }
+  });
+
+  it('is out of reach of the Ctrl-C that stops the server', async () => {
+    if (!runsHere(pool, 'process', 'python')) return;
+    const lease = await pool.acquire({ level: 'process', accept: [], kind: 'python' });
+    const groupOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[2];
+    expect(groupOf((lease.sandbox as unknown as { pid: number }).pid)).not.toBe(groupOf(process.pid));
+    await lease.release();
   });
 
   it('hides a folder that lies inside what is shown', async () => {

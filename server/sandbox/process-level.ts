@@ -14,11 +14,11 @@ import { ControlGroups } from './control-groups';
 import { HandedFile } from './handed-file';
 import { everybodyMayRun, findProgram, type HostPython, linkOrCopy, NO_PYTHON } from './host-programs';
 import { engineNodeFlags, javascriptProgram } from './javascript-program';
-import { absentLevel, type LevelOnHost } from './level';
+import { absentLevel, type LevelOnHost, type LevelSandbox } from './level';
 import { NODE_ADDRESS_SPACE_BYTES, prlimitArgs, type SandboxLimits } from './limits';
 import { OwnUsers } from './own-user';
 import { pythonAgentSource } from './python-agent';
-import type { Sandbox, SandboxRequest } from './sandbox';
+import type { SandboxRequest } from './sandbox';
 import { seccompFilter } from './seccomp';
 
 export interface ProcessLevelOptions {
@@ -125,7 +125,7 @@ class Workshop {
   async look(): Promise<LevelOnHost> {
     const { python } = this.#options;
     const lacks: string[] = [];
-    const ready: Sandbox[] = [];
+    const ready: LevelSandbox[] = [];
     const attempts: SandboxRequest[] = [
       { kind: 'python', code: 'print(1 + 1)', timeoutMs: TRIAL_MS },
       { kind: 'javascript', source: 'function main(n) { return n + 1; }', args: 1, env: {}, timeoutMs: TRIAL_MS },
@@ -162,7 +162,7 @@ class Workshop {
     };
   }
 
-  async create(kind: SandboxRequest['kind']): Promise<Sandbox> {
+  async create(kind: SandboxRequest['kind']): Promise<LevelSandbox> {
     const { limits, ambient } = this.#options;
     const place = this.#place();
     const opened: number[] = [];

@@ -7,10 +7,10 @@ import type { Ambient } from '../core/ambient';
 import { Cancelled, Unavailable } from '../core/errors';
 import { type JavascriptProgram, javascriptProgram } from './javascript-program';
 import { allowedMs, engineRequest, KILL_AFTER_MS, outcomeOf } from './javascript-request';
-import { absentLevel, type LevelOnHost } from './level';
+import { absentLevel, type LevelOnHost, type LevelSandbox } from './level';
 import { ENGINE_THREAD_STACK_MB, type SandboxLimits } from './limits';
 import { readable } from './output';
-import type { Sandbox, SandboxOutcome, SandboxRequest } from './sandbox';
+import type { SandboxOutcome, SandboxRequest } from './sandbox';
 
 const START_MS = 20_000;
 /** Of the thread around the engine; the engine's own memory is limited apart. */
@@ -43,7 +43,7 @@ export async function wasmLevel(options: { limits: SandboxLimits; ambient: Ambie
   }
 }
 
-class WasmSandbox implements Sandbox {
+class WasmSandbox implements LevelSandbox {
   readonly level = 'wasm';
   readonly kinds = ['javascript'] as const;
   readonly #worker: Worker;
@@ -71,7 +71,7 @@ class WasmSandbox implements Sandbox {
     program: JavascriptProgram,
     wasmModule: WebAssembly.Module,
     options: { limits: SandboxLimits; ambient: Ambient },
-  ): Promise<Sandbox> {
+  ): Promise<LevelSandbox> {
     const worker = new Worker(program.source, {
       eval: true,
       workerData: { wasmModule },
@@ -98,6 +98,10 @@ class WasmSandbox implements Sandbox {
     });
     worker.removeAllListeners('message');
     return new WasmSandbox(worker, options);
+  }
+
+  get alive(): boolean {
+    return this.#alive;
   }
 
   async run(request: SandboxRequest, signal?: AbortSignal): Promise<SandboxOutcome> {
