@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RunDetail, RunFeedEntry, TrajectoryRow } from '@/server/core/views';
-import { asksForWholeAnswer, foldFeed } from './fold-feed';
+import { asksForWholeAnswer, foldFeed, stillWorth } from './fold-feed';
 
 function row(trajectoryId: string, member: number): TrajectoryRow {
   return {
@@ -97,9 +97,22 @@ describe('a feed laid over a run', () => {
   });
 
   it('passes over what the answer already holds and what comes twice', () => {
-    expect(foldFeed(detail, [step(9, 'a', 0, 1), step(10, 'a', 0, 1)])).toBe(detail);
+    const ended = entry(9, 'task.completed', { trajectoryId: 'a', status: 'failed' });
+    expect(foldFeed(detail, [ended, entry(10, 'run.completed', { status: 'failed' })])).toBe(detail);
     const done = entry(11, 'task.completed', { trajectoryId: 'a', status: 'failed', reward: null });
     expect(foldFeed(detail, [done, done]).counts).toMatchObject({ queued: 3, failed: 1 });
+  });
+
+  it('keeps the steps of a trajectory that goes on when a whole answer lacks them', () => {
+    const steps = [step(11, 'a', 0, 0.5), step(12, 'a', 1, 0.25), step(13, 'c', 0, 1)];
+    const answer = foldFeed(detail, [
+      entry(14, 'task.completed', { trajectoryId: 'c', status: 'completed', reward: 1 }),
+    ]);
+    const view = foldFeed(answer, stillWorth(answer, steps));
+    expect(view.groups[0]?.trajectories[0]?.stepRewards).toEqual([0.5, 0.25]);
+    expect(view.groups[1]?.trajectories[0]?.stepRewards).toEqual([]);
+    expect(view.eventSeq).toBe(14);
+    expect(stillWorth(answer, steps)).toHaveLength(2);
   });
 
   it('leaves no hole when a step was missed, and ignores trajectories it does not know', () => {

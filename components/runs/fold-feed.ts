@@ -8,29 +8,31 @@ import {
 } from '@/server/core/vocabulary';
 
 /**
- * Events up to `detail.eventSeq` are already in the answer and are passed over, as is anything twice. What an event
- * does not carry (tokens, advantages, group statistics) stays as it was until the next whole answer. `detail` is
- * never changed; rows and groups that no event touched stay the same objects.
+ * Events up to `detail.eventSeq` are already in the answer and are passed over, as is anything twice; only steps of
+ * trajectories that have not ended count from any time, because an answer may lack them until the end. What an event
+ * does not carry (tokens, advantages, group statistics) stays as it was until the next whole answer. `detail` is never
+ * changed; rows and groups that no event touched stay the same objects.
  */
 export function foldFeed(detail: RunDetail, entries: readonly RunFeedEntry[]): RunDetail {
-  const fresh = entries.filter((entry) => entry.seq > detail.eventSeq).sort((a, b) => a.seq - b.seq);
-  if (fresh.length === 0) return detail;
-  const changed = new Map<string, TrajectoryRow>();
+  const worth = stillWorth(detail, entries).sort((a, b) => a.seq - b.seq);
+  if (worth.length === 0) return detail;
   const rows = new Map(detail.groups.flatMap((group) => group.trajectories.map((row) => [row.trajectoryId, row])));
+  const changed = new Map<string, TrajectoryRow>();
   const counts = { ...detail.counts };
   let { status, finishedAtMs, eventSeq } = detail;
 
-  for (const entry of fresh) {
-    if (entry.seq === eventSeq) continue;
-    eventSeq = entry.seq;
+  for (const entry of worth) {
+    const isNew = entry.seq > eventSeq;
+    if (isNew) eventSeq = entry.seq;
     if (entry.type.startsWith('run.')) {
+      if (!isNew) continue;
       status = oneOfThese(RUN_STATUSES, entry.status) ?? (entry.type === 'run.started' ? 'running' : status);
       if (status !== 'queued' && status !== 'running') finishedAtMs ??= entry.atMs;
       continue;
     }
-    const row =
-      entry.trajectoryId === null ? undefined : (changed.get(entry.trajectoryId) ?? rows.get(entry.trajectoryId));
-    if (!row) continue;
+    const id = entry.trajectoryId;
+    const row = id === null ? undefined : (changed.get(id) ?? rows.get(id));
+    if (!row || (!isNew && entry.type !== 'step.completed')) continue;
     const next = applyToRow(row, entry);
     if (next.status !== row.status) {
       counts[row.status] -= 1;
@@ -45,6 +47,19 @@ export function foldFeed(detail: RunDetail, entries: readonly RunFeedEntry[]): R
       : group,
   );
   return { ...detail, status, finishedAtMs, eventSeq, counts, groups };
+}
+
+/** The entries that still add something to `detail`: newer ones, and steps of trajectories that have not ended in it. */
+export function stillWorth(detail: RunDetail, entries: readonly RunFeedEntry[]): RunFeedEntry[] {
+  const unfinished = new Set(
+    detail.groups.flatMap(({ trajectories }) =>
+      trajectories.filter(({ status }) => status === 'queued' || status === 'running').map((row) => row.trajectoryId),
+    ),
+  );
+  return entries.filter(
+    ({ seq, type, trajectoryId }) =>
+      seq > detail.eventSeq || (type === 'step.completed' && trajectoryId !== null && unfinished.has(trajectoryId)),
+  );
 }
 
 function applyToRow(row: TrajectoryRow, entry: RunFeedEntry): TrajectoryRow {

@@ -8,6 +8,7 @@ import { ScrollFrame } from '@/components/ui/scroll-frame';
 import { StatusWord } from '@/components/ui/status-word';
 import { ROW_CLASS, ROW_LINK_CLASS, Td } from '@/components/ui/table';
 import type { TableRow } from './run-figures';
+import { StepBars } from './step-bars';
 
 /** Up to this many rows all are written; beyond, the table gets a frame of its own and writes what is in sight. */
 export const VIRTUAL_ABOVE = 200;
@@ -104,13 +105,16 @@ function Row({ runId, row, position }: { runId: string; row: TableRow; position?
         {signed(row.meanAdvantage)}
       </Td>
       <Td numeric>{count(row.stepRewards.length)}</Td>
+      <Td className="max-sm:hidden">
+        <StepBars rewards={row.stepRewards} advantages={row.advantages} />
+      </Td>
       <Td numeric className="text-ink-2 max-md:hidden">
         {count(row.generatedTokens)} <span className="text-ink-3">/ {count(row.totalTokens)}</span>
       </Td>
       <Td numeric className="text-ink-2 max-md:hidden">
         {duration(row.durationMs)}
       </Td>
-      <Td className="w-2/5 max-w-0 max-lg:hidden">
+      <Td className="w-1/4 max-w-0 max-lg:hidden">
         <span
           className={classNames('foreign-line block', row.errorMessage ? 'text-bad' : 'text-ink-2')}
           title={row.errorMessage ?? row.endReason ?? undefined}

@@ -13,13 +13,14 @@ import { SORT_KEYS, type SortKey, selectRows, tableRows } from './run-figures';
 import { TrajectoryRows } from './trajectory-rows';
 
 /** Columns in order; `numeric` ones stand right and are first sorted from high to low. */
-const COLUMNS: { key: SortKey | 'member' | 'end'; numeric?: boolean; className?: string }[] = [
+const COLUMNS: { key: SortKey | 'member' | 'rewards' | 'end'; numeric?: boolean; className?: string }[] = [
   { key: 'task' },
   { key: 'member', numeric: true, className: 'max-sm:hidden' },
   { key: 'status' },
   { key: 'reward', numeric: true },
   { key: 'advantage', numeric: true, className: 'max-sm:hidden' },
   { key: 'steps', numeric: true },
+  { key: 'rewards', className: 'max-sm:hidden' },
   { key: 'generated', numeric: true, className: 'max-md:hidden' },
   { key: 'duration', numeric: true, className: 'max-md:hidden' },
   { key: 'end', className: 'max-lg:hidden' },

@@ -4,7 +4,7 @@ import { useSubscription } from '@trpc/tanstack-react-query';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { useTRPC } from '@/components/trpc';
 import type { RunFeedEntry } from '@/server/core/views';
-import { asksForWholeAnswer, foldFeed } from './fold-feed';
+import { asksForWholeAnswer, foldFeed, stillWorth } from './fold-feed';
 import { isLive } from './run-figures';
 
 /** How often what has arrived is drawn: events come in thousands, eyes in tens. */
@@ -68,8 +68,8 @@ export function useLiveRun(runId: string) {
     drawTimer.current = undefined;
     const batch = arrived.current;
     arrived.current = [];
-    const known = queryClient.getQueryData(options.queryKey)?.eventSeq ?? -1;
-    setTail((before) => [...before, ...batch].filter((entry) => entry.seq > known));
+    const answer = queryClient.getQueryData(options.queryKey);
+    setTail((before) => (answer ? stillWorth(answer, [...before, ...batch]) : [...before, ...batch]));
     if (asksForWholeAnswer(batch)) refetchSoon();
   };
 
