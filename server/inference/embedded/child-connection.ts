@@ -38,7 +38,8 @@ export class ChildConnection {
     });
     this.#process.on('message', (message: FromChild) => this.#receive(message));
     this.ended = new Promise((settle) => {
-      this.#process.once('close', (code, signal) => {
+      // Not 'close': with an IPC channel Node does not always emit that.
+      this.#process.once('exit', (code, signal) => {
         this.#end(signal ?? `exit code ${code}`);
         settle();
       });
