@@ -130,7 +130,7 @@ export function GroupDots({ groups, onOpen }: { groups: readonly GroupRow[]; onO
     if (!line) return null;
     return {
       task: line.group.taskId,
-      member: dot ? t('dots.member', { member: dot.trajectory.member, reward: String(dot.reward).replace('-', '−') }) : t('dots.none'),
+      member: dot ? t('dots.member', { member: dot.trajectory.member + 1, reward: String(dot.reward).replace('-', '−') }) : t('dots.none'),
       mean: line.spread ? t('dots.mean', { mean: decimal(line.spread.mean, 4), std: decimal(line.spread.std, 4) }) : '',
       lost: line.lost > 0 ? t('dots.notCounted', { count: line.lost }) : null,
     };

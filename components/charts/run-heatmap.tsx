@@ -204,7 +204,7 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
     return (
       <>
         <p className="foreign-line font-semibold text-ink">
-          {group.taskId} · {t('heatmap.trajectory', { member: trajectory.member })} · {status(trajectory.status)}
+          {group.taskId} · {t('heatmap.trajectory', { member: trajectory.member + 1 })} · {status(trajectory.status)}
         </p>
         <p>{t('heatmap.total', { reward: exact(trajectory.reward) })}</p>
         {reward === undefined ? (
@@ -238,7 +238,7 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
     if (!group || !trajectory) return '';
     return t('heatmap.cell', {
       task: group.taskId,
-      member: trajectory.member,
+      member: trajectory.member + 1,
       status: status(trajectory.status),
       step: cell.step,
       reward: exact(reward),

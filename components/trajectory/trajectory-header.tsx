@@ -1,0 +1,56 @@
+'use client';
+import { useTranslations } from 'next-intl';
+import { Button } from '@/components/ui/button';
+import { Chip } from '@/components/ui/chip';
+import { Kbd } from '@/components/ui/kbd';
+import { count, decimal } from '@/components/ui/numbers';
+import { PageHeader } from '@/components/ui/page-header';
+import { StatusWord } from '@/components/ui/status-word';
+import type { TrajectoryDetail } from '@/server/core/views';
+
+/** Where this is, and its facts: what was generated of what there is, never "length" alone. */
+export function TrajectoryHeader({ detail, onSibling }: { detail: TrajectoryDetail; onSibling: (direction: 1 | -1) => void }) {
+  const t = useTranslations('trajectory.page');
+  const versions = [...new Set(detail.sequences.flatMap((sequence) => sequence.weightVersions.map((span) => span.version)))];
+  return (
+    <PageHeader
+      trail={[
+        { label: t('runs'), href: '/runs' },
+        { label: detail.runName, href: `/runs/${detail.runId}` },
+      ]}
+      title={`${t('group', { task: detail.taskId })} · ${t('member', { member: detail.member + 1, size: detail.groupSize })}`}
+      facts={
+        <>
+          <Chip title={detail.endReason ?? undefined}>
+            <StatusWord status={detail.status} />
+          </Chip>
+          <Chip label={t('reward')} title={detail.reward === null ? undefined : String(detail.reward)}>
+            {decimal(detail.reward)}
+          </Chip>
+          <Chip label={t('steps')}>{count(detail.steps.length)}</Chip>
+          <Chip label={t.rich('generated', { generated: count(detail.generatedTokens), total: count(detail.totalTokens), b: (text) => <b className="text-ink">{text}</b> })} />
+          {versions.length > 0 ? (
+            <Chip label={t('weights')} title={versions.join(' → ')}>
+              {versions.length > 3 ? `${versions[0]} → … → ${versions.at(-1)}` : versions.join(' → ')}
+            </Chip>
+          ) : null}
+          <Chip label={t('sandboxes')}>{detail.sandboxLevels.length > 0 ? detail.sandboxLevels.join(', ') : t('noSandbox')}</Chip>
+          <Chip label={t('skill')}>
+            {detail.skillName} v{detail.skillVersion}
+          </Chip>
+          <Chip label={t('backend')}>{detail.backendName}</Chip>
+        </>
+      }
+      actions={
+        <>
+          <Button kind="quiet" title={t('previous')} aria-label={t('previous')} onClick={() => onSibling(-1)}>
+            <Kbd>k</Kbd> ↑
+          </Button>
+          <Button kind="quiet" title={t('next')} aria-label={t('next')} onClick={() => onSibling(1)}>
+            <Kbd>j</Kbd> ↓
+          </Button>
+        </>
+      }
+    />
+  );
+}

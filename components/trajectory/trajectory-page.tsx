@@ -1,0 +1,265 @@
+'use client';
+import { useRouter } from 'next/navigation';
+import { useTranslations } from 'next-intl';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { readServerProblem } from '@/components/server-errors';
+import { isTyping, usePageKeys } from '@/components/shell/page-keys';
+import { Button, ButtonLink } from '@/components/ui/button';
+import { decimal, signed } from '@/components/ui/numbers';
+import { QueryView, useErrorSentence } from '@/components/ui/query-view';
+import { Segmented } from '@/components/ui/segmented';
+import { SkeletonRows } from '@/components/ui/skeleton';
+import { EmptyState, ErrorState } from '@/components/ui/state';
+import { useUrlState } from '@/components/ui/url-state';
+import type { WireTokens } from '@/server/core/tokens/wire';
+import type { TrajectoryDetail } from '@/server/core/views';
+import { isChannel } from './channels';
+import type { StepHead } from './paint';
+import { SequenceChoice } from './sequence-choice';
+import { StepCalls, StepScore } from './step-details';
+import { StepsPane } from './steps-pane';
+import type { TokenCanvasHandle } from './token-canvas';
+import { TokenInspector } from './token-inspector';
+import { TokenView } from './token-view';
+import { TrajectoryHeader } from './trajectory-header';
+import { useTrajectory } from './use-trajectory';
+
+const PANES = ['steps', 'tokens', 'inspector'] as const;
+type Pane = (typeof PANES)[number];
+
+/** One trajectory: its steps, its tokens and the token under the cursor, kept in step. */
+export function TrajectoryPage({ runId, trajectoryId }: { runId: string; trajectoryId: string }) {
+  const t = useTranslations('trajectory.page');
+  const [url, setUrl] = useUrlState(['color', 'token', 'sequence']);
+  const sequence = /^\d{1,6}$/.test(url.sequence) ? Number(url.sequence) : 0;
+  const { query, tokens, live } = useTrajectory(trajectoryId, sequence);
+  const sentence = useErrorSentence();
+  if (query.error && readServerProblem(query.error).code === 'NOT_FOUND')
+    return (
+      <EmptyState title={t('notFound')} action={<ButtonLink href={`/runs/${runId}`}>{t('toRun')}</ButtonLink>}>
+        {readServerProblem(query.error).message}
+      </EmptyState>
+    );
+  return (
+    <QueryView query={query} failed={t('loadFailed')} loading={<SkeletonRows rows={8} label={t('loading')} />}>
+      {(detail) => (
+        <Loaded
+          detail={detail}
+          tokens={tokens.data ?? null}
+          tokensError={tokens.error ? sentence(tokens.error) : null}
+          onRetry={() => void tokens.refetch()}
+          live={live}
+          sequence={sequence}
+          url={url}
+          setUrl={setUrl}
+        />
+      )}
+    </QueryView>
+  );
+}
+
+interface LoadedProps {
+  detail: TrajectoryDetail;
+  tokens: WireTokens | null;
+  tokensError: string | null;
+  onRetry: () => void;
+  live: boolean;
+  sequence: number;
+  url: Record<'color' | 'token' | 'sequence', string>;
+  setUrl: (key: 'color' | 'token' | 'sequence', value: string) => void;
+}
+
+function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, setUrl }: LoadedProps) {
+  const t = useTranslations('trajectory.page');
+  const router = useRouter();
+  const canvas = useRef<TokenCanvasHandle | null>(null);
+  const [pane, setPane] = useState<Pane>('tokens');
+  const [selected, setSelected] = useState<number | null>(() => (/^\d{1,9}$/.test(url.token) ? Number(url.token) : null));
+  const [hovered, setHovered] = useState<number | null>(null);
+  // A step without tokens in this sequence can be looked at too.
+  const [chosenStep, setChosenStep] = useState<number | null>(null);
+  const facts = detail.sequences.find((own) => own.index === sequence);
+  const length = tokens?.ids.length ?? 0;
+  const inRange = (token: number | null) => (token !== null && token < length ? token : null);
+  const shownToken = inRange(hovered) ?? inRange(selected);
+  const tokenStep = shownToken === null ? null : (tokens?.stepIndex[shownToken] ?? null);
+  const step = tokenStep !== null && tokenStep >= 0 ? tokenStep : chosenStep;
+  const stepView = detail.steps.find((own) => own.stepNumber === step);
+
+  const advantages = useMemo(() => {
+    const known = detail.steps.some((own) => own.advantage !== null);
+    if (!known) return null;
+    const values: (number | null)[] = [];
+    for (const own of detail.steps) values[own.stepNumber] = own.advantage;
+    return values;
+  }, [detail.steps]);
+  const groupAdvantages = useMemo(() => detail.siblings.flatMap((row) => row.advantages ?? []), [detail.siblings]);
+  const stepHead = useCallback(
+    (number: number): StepHead | null => {
+      const own = detail.steps.find((candidate) => candidate.stepNumber === number);
+      const tools = [...new Set(own?.actions.map((action) => action.tool))].join(', ').slice(0, 40);
+      return {
+        title: `${t('stepTitle', { step: number })}${tools ? ` · ${tools}` : ''}`,
+        figures: own ? `r ${decimal(own.reward)} · A ${signed(own.advantage)}` : '',
+        advantage: own?.advantage ?? null,
+      };
+    },
+    [detail.steps, t],
+  );
+
+  // The address follows the cursor at rest: browsers refuse more than a few changes a second.
+  useEffect(() => {
+    const timer = setTimeout(() => setUrl('token', selected === null ? '' : String(selected)), 300);
+    return () => clearTimeout(timer);
+  }, [selected, setUrl]);
+
+  // A link to a token opens at it.
+  const opened = useRef(false);
+  useEffect(() => {
+    if (opened.current || length === 0) return;
+    opened.current = true;
+    if (selected !== null && selected < length) canvas.current?.reveal(selected);
+  }, [length, selected]);
+
+  const goToStep = useCallback(
+    (number: number) => {
+      setChosenStep(number);
+      setHovered(null);
+      const at = tokens ? firstOfStep(tokens, number) : -1;
+      if (at < 0) return setSelected(null);
+      setSelected(at);
+      canvas.current?.reveal(at);
+    },
+    [tokens],
+  );
+  const openTrajectory = useCallback(
+    (id: string) => {
+      const kept = new URLSearchParams(url.color ? { color: url.color } : {}).toString();
+      router.push(`/runs/${detail.runId}/trajectories/${id}${kept ? `?${kept}` : ''}`);
+    },
+    [router, detail.runId, url.color],
+  );
+  const goToSibling = useCallback(
+    (direction: 1 | -1) => {
+      const members = [...detail.siblings].sort((a, b) => a.member - b.member);
+      const at = members.findIndex((row) => row.trajectoryId === detail.trajectoryId);
+      const next = members[(at + direction + members.length) % members.length];
+      if (next && next.trajectoryId !== detail.trajectoryId) openTrajectory(next.trajectoryId);
+    },
+    [detail, openTrajectory],
+  );
+
+  usePageKeys([
+    { keys: 'j k', does: t('key.siblings') },
+    { keys: '↑ ↓', does: t('key.steps') },
+    { keys: 'n p', does: t('key.tokenSteps') },
+    { keys: '[ ]', does: t('key.sampled') },
+    { keys: '/', does: t('key.find') },
+  ]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (isTyping(event) || event.defaultPrevented || event.shiftKey) return;
+      if (event.key === 'j' || event.key === 'k') return goToSibling(event.key === 'j' ? 1 : -1);
+      if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return;
+      const at = detail.steps.findIndex((own) => own.stepNumber === step);
+      const next = detail.steps[event.key === 'ArrowDown' ? at + 1 : Math.max(0, at - 1)];
+      if (!next) return;
+      event.preventDefault();
+      goToStep(next.stepNumber);
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, [goToSibling, goToStep, detail.steps, step]);
+
+  const only = (name: Pane) => (pane === name ? '' : 'max-lg:hidden');
+  return (
+    <div className="flex h-dvh min-h-[30rem] flex-col">
+      <TrajectoryHeader detail={detail} onSibling={goToSibling} />
+      <div className="flex items-center border-b border-line-soft px-3 py-1 lg:hidden">
+        <Segmented label={t('panes')} value={pane} options={PANES.map((value) => ({ value, label: t(`tab.${value}`) }))} onChange={setPane} />
+      </div>
+      <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)] lg:grid-cols-[17rem_minmax(0,1fr)_18rem]">
+        <div className={`min-h-0 border-line lg:border-r ${only('steps')}`}>
+          <StepsPane
+            detail={detail}
+            step={step}
+            onStep={(number) => {
+              goToStep(number);
+              setPane('tokens');
+            }}
+            onOpen={openTrajectory}
+          />
+        </div>
+        <div className={`flex min-h-0 min-w-0 flex-col ${only('tokens')}`}>
+          <SequenceChoice
+            sequences={detail.sequences}
+            current={sequence}
+            onChoose={(index) => {
+              setSelected(null);
+              setUrl('sequence', index === 0 ? '' : String(index));
+            }}
+          />
+          <div className="min-h-0 flex-1">
+            {tokensError && !tokens ? (
+              <ErrorState title={t('tokensFailed')} message={tokensError} action={<Button onClick={onRetry}>{t('retry')}</Button>} />
+            ) : !tokens && (detail.sequences.length > 0 || live) ? (
+              live && detail.totalTokens === 0 ? (
+                <p className="px-4 py-6 text-ink-2">{detail.status === 'queued' ? t('queued') : t('waiting')}</p>
+              ) : (
+                <SkeletonRows rows={10} label={t('tokensLoading')} />
+              )
+            ) : !tokens || length === 0 ? (
+              <EmptyState title={live ? t('waiting') : t('noTokens')}>{live ? null : t('noTokensFailed')}</EmptyState>
+            ) : (
+              <TokenView
+                ref={canvas}
+                tokens={tokens}
+                weights={facts?.weightVersions ?? []}
+                advantages={advantages}
+                groupAdvantages={groupAdvantages}
+                channel={isChannel(url.color) ? url.color : advantages ? 'advantage' : 'mask'}
+                selected={selected}
+                stepHead={stepHead}
+                live={live}
+                onChannel={(channel) => setUrl('color', channel)}
+                onSelect={setSelected}
+                onHover={setHovered}
+              />
+            )}
+          </div>
+          {shownToken !== null && tokens ? (
+            <button type="button" className="border-t border-line px-4 py-2.5 text-left text-sm text-accent lg:hidden" onClick={() => setPane('inspector')}>
+              {t('openToken', { position: shownToken })}
+            </button>
+          ) : null}
+        </div>
+        <aside className={`min-h-0 overflow-y-auto border-line lg:border-l ${only('inspector')}`} aria-label={t('tab.inspector')}>
+          {shownToken !== null && tokens ? (
+            <TokenInspector
+              tokens={tokens}
+              position={shownToken}
+              weights={facts?.weightVersions ?? []}
+              advantages={advantages}
+              member={detail.member + 1}
+              logprobKind={facts?.logprobKind ?? 'unknown'}
+              approximate={facts?.approximate ?? false}
+            />
+          ) : (
+            <p className="px-4 py-3 text-sm text-ink-2">{t('noToken')}</p>
+          )}
+          {stepView ? (
+            <>
+              <StepScore step={stepView} weights={detail.rewardWeights} />
+              <StepCalls step={stepView} />
+            </>
+          ) : null}
+        </aside>
+      </div>
+    </div>
+  );
+}
+
+function firstOfStep(tokens: WireTokens, step: number): number {
+  for (let at = 0; at < tokens.stepIndex.length; at++) if (tokens.stepIndex[at] === step) return at;
+  return -1;
+}
