@@ -10,7 +10,7 @@ export const ENTRIES = [
   'server/cli.ts',
   'db/embedded/pglite-child.ts',
   'server/inference/embedded/llama-child.ts',
-  'server/sandbox/javascript-agent.ts',
+  'db/embedded/prepare-template.ts',
 ];
 
 rmSync(join(root, 'dist'), { recursive: true, force: true });
@@ -35,4 +35,5 @@ await build({
 const code = await runProgram(process.execPath, [join(root, 'node_modules', 'next', 'dist', 'bin', 'next'), 'build'], {
   env: { ...process.env, NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' },
 });
-process.exit(code);
+if (code !== 0) process.exit(code);
+process.exit(await runProgram(process.execPath, [join(root, 'dist', 'prepare-template.js')]));

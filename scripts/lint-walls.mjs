@@ -42,6 +42,7 @@ const TYPES_ALSO = {
   'server/tools': ['server/harness'],
   'server/routers': ['db'],
   db: ['server'],
+  'server/commands': ['server/routers'],
 };
 /** Packages that only one folder may speak to. */
 const PACKAGES = {

@@ -108,7 +108,10 @@ async function startInstalled(): Promise<OwnServer | null> {
   return { url, stop };
 }
 
+/** The test script names the server it found or brought; without it the newest installed one is taken. */
 function newestInstalled(): string | null {
+  const named = process.env.STUDIO_TEST_POSTGRES_BIN;
+  if (named) return named;
   const root = '/usr/lib/postgresql';
   const versions = existsSync(root) ? readdirSync(root).filter((name) => /^\d+$/.test(name)) : [];
   const newest = versions.map(Number).sort((a, b) => b - a)[0];
