@@ -23,13 +23,13 @@ export interface Demonstration {
 /** How often the player does what in a turn; the shares add up to 1. */
 export const HABITS = {
   /** Asks for the middle of what is left. */
-  bisect: 0.33,
+  bisect: 0.26,
   /** Asks for any number that is left. */
-  wander: 0.3,
+  wander: 0.32,
   /** Has forgotten every hint and starts over from the task's bounds. */
-  forget: 0.27,
+  forget: 0.325,
   /** Answers with a guess. */
-  guess: 0.085,
+  guess: 0.08,
   /** Writes a call that the harness refuses. */
   blunder: 0.015,
 };
