@@ -8,7 +8,7 @@ import { createLogger, type Logger } from './observability/logger';
 import { type Studio, startStudio } from './studio';
 
 /** A stop that takes longer than this has met something that hangs. */
-const STOP_LIMIT_MS = 20_000;
+const STOP_LIMIT_MS = 30_000;
 /** The folder of package.json: one above server/ and one above dist/. */
 const packageRoot = fileURLToPath(new URL('..', import.meta.url));
 

@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream';
 import type { Database } from '../db/connection';
 import { openDatabase } from '../db/open';
 import type { Ambient } from './core/ambient';
-import { Cancelled, type StudioError, Unavailable } from './core/errors';
+import { Cancelled, type StudioError, TimedOut, Unavailable } from './core/errors';
 import type { Environment } from './env';
 import { type Addresses, createAddresses } from './http/addresses';
 import { createHttpApp, type HttpApp } from './http/app';
@@ -163,6 +163,8 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
   }
 }
 
+/** How long one part may take to close before the next is closed. */
+const PART_LIMIT_MS = 10_000;
 const STARTING = { ok: false, message: 'The studio is starting.', modelName: null };
 
 async function loadPages(options: StudioOptions, port: number): Promise<Pages> {
@@ -189,11 +191,17 @@ async function openToPrograms(
   return token;
 }
 
-/** One part that cannot be closed must not keep the others open. */
+/** One part that cannot be closed, or hangs, must not keep the others open: least of all the database. */
 async function takeApart(what: string, closing: Promise<unknown> | undefined, logger: Logger): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new TimedOut(`The ${what} did not close in time.`)), PART_LIMIT_MS);
+  });
   try {
-    await closing;
+    await Promise.race([closing, late]);
   } catch (error) {
     logger.warn({ err: error }, `Closing the ${what} failed`);
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -3,6 +3,7 @@ import { access, readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { listBackends } from '../../../db/queries/catalog';
 import { skillTextIsKnown } from '../../../db/queries/skill-texts';
+import { isStudioError } from '../../core/errors';
 import { parseSkill } from '../../core/skills/parse';
 import { addBackend } from '../backends/add-backend';
 import { requireRole, type ServiceContext } from '../context';
@@ -73,6 +74,8 @@ async function orLog(ctx: ServiceContext, what: string, load: () => Promise<void
   try {
     await load();
   } catch (error) {
-    ctx.logger.warn({ err: error, sample: basename(what) }, `The sample ${basename(what)} was left out`);
+    const name = basename(what);
+    if (isStudioError(error)) ctx.logger.warn({ sample: name }, `The sample ${name} was left out: ${error.message}`);
+    else ctx.logger.warn({ err: error, sample: name }, `The sample ${name} was left out`);
   }
 }
