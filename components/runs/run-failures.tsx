@@ -10,10 +10,12 @@ import { QueryView } from '@/components/ui/query-view';
 import { SkeletonRows } from '@/components/ui/skeleton';
 import { ROW_LINK_CLASS } from '@/components/ui/table';
 import type { RunDetail } from '@/server/core/views';
+import { useReasonWords } from './use-reason-words';
 
 /** What went wrong, in words, how often, with one trajectory each to open. */
 export function RunFailures({ run }: { run: RunDetail }) {
   const t = useTranslations('run');
+  const words = useReasonWords();
   const trpc = useTRPC();
   const query = useQuery(trpc.runs.failures.queryOptions({ runId: run.runId }));
   const where = new Map(
@@ -37,7 +39,7 @@ export function RunFailures({ run }: { run: RunDetail }) {
                     className="grid grid-cols-[minmax(0,1fr)_auto_minmax(0,auto)] items-baseline gap-3 border-b border-line-soft px-4 py-1.5 last:border-b-0"
                   >
                     <div className="text-bad">
-                      <FoldedText text={kind} />
+                      <FoldedText text={words(kind)} />
                     </div>
                     <span className="font-semibold">{count(times)}</span>
                     <Link

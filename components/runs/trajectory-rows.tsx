@@ -9,6 +9,7 @@ import { StatusWord } from '@/components/ui/status-word';
 import { ROW_CLASS, ROW_LINK_CLASS, Td } from '@/components/ui/table';
 import type { TableRow } from './run-figures';
 import { StepBars } from './step-bars';
+import { useReasonWords } from './use-reason-words';
 
 /** Up to this many rows all are written; beyond, the table gets a frame of its own and writes what is in sight. */
 export const VIRTUAL_ABOVE = 200;
@@ -86,10 +87,10 @@ function Row({ runId, row, position }: { runId: string; row: TableRow; position?
           href={`/runs/${runId}/trajectories/${row.trajectoryId}`}
           prefetch={false}
           title={row.taskId}
-          className={`foreign-line block ${ROW_LINK_CLASS}`}
+          className={`flex min-w-0 ${ROW_LINK_CLASS}`}
         >
-          {row.taskId}
-          <span className="sm:hidden"> #{row.member + 1}</span>
+          <span className="foreign-line">{row.taskId}</span>
+          <span className="shrink-0 pl-1 sm:hidden">#{row.member + 1}</span>
         </Link>
       </Td>
       <Td numeric className="text-ink-2 max-sm:hidden">
@@ -115,14 +116,20 @@ function Row({ runId, row, position }: { runId: string; row: TableRow; position?
         {duration(row.durationMs)}
       </Td>
       <Td className="w-1/4 max-w-0 max-lg:hidden">
-        <span
-          className={classNames('foreign-line block', row.errorMessage ? 'text-bad' : 'text-ink-2')}
-          title={row.errorMessage ?? row.endReason ?? undefined}
-        >
-          {row.errorMessage ?? row.endReason}
-        </span>
+        <EndedBy row={row} />
       </Td>
     </tr>
+  );
+}
+
+function EndedBy({ row }: { row: TableRow }) {
+  const words = useReasonWords();
+  const reason = row.errorMessage ?? row.endReason;
+  if (reason === null) return null;
+  return (
+    <span className={classNames('foreign-line block', row.errorMessage ? 'text-bad' : 'text-ink-2')} title={reason}>
+      {words(reason)}
+    </span>
   );
 }
 
