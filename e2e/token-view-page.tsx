@@ -93,7 +93,13 @@ function Page() {
     { version: 'v37', start: Math.floor(tokens.ids.length / 2), end: tokens.ids.length },
   ];
   return (
-    <div style={{ display: 'grid', height: '100vh', gridTemplateColumns: narrow ? 'minmax(0,1fr)' : 'minmax(0,1fr) 17rem' }}>
+    <div
+      style={{
+        display: 'grid',
+        height: '100vh',
+        gridTemplateColumns: narrow ? 'minmax(0,1fr)' : 'minmax(0,1fr) 17rem',
+      }}
+    >
       <TokenView
         ref={canvas}
         tokens={tokens}

@@ -2,12 +2,17 @@ import { describe, expect, it } from 'vitest';
 import type { GroupRow, TrajectoryRow } from '../../server/core/views';
 import { dotsOf, rewardAxis, share, spreadOf } from './dots-layout';
 
-const member = (reward: number | null, status = 'completed') => ({ trajectoryId: 't', member: 0, reward, status }) as TrajectoryRow;
+const member = (reward: number | null, status = 'completed') =>
+  ({ trajectoryId: 't', member: 0, reward, status }) as TrajectoryRow;
 const group = (trajectories: TrajectoryRow[]) => ({ trajectories, meanReward: null, stdReward: null }) as GroupRow;
 
 describe('group dots', () => {
   it('leave out what does not count and what has no reward', () => {
-    expect(dotsOf(group([member(0.5), member(3, 'failed'), member(null), member(0.1, 'truncated')])).map(({ reward }) => reward)).toEqual([0.1, 0.5]);
+    expect(
+      dotsOf(group([member(0.5), member(3, 'failed'), member(null), member(0.1, 'truncated')])).map(
+        ({ reward }) => reward,
+      ),
+    ).toEqual([0.1, 0.5]);
   });
   it('share an axis that holds zero, one and every reward that counts', () => {
     expect(rewardAxis([group([member(0.5)])])).toEqual({ low: 0, high: 1 });

@@ -35,8 +35,19 @@ export function GroupDots({ groups, onOpen }: { groups: readonly GroupRow[]; onO
     () =>
       groups.map((group) => {
         const dots = dotsOf(group);
-        const ended = group.trajectories.filter((row) => row.finishedAtMs !== null || row.status === 'failed' || row.status === 'cancelled' || row.status === 'timed_out');
-        return { group, dots, spread: spreadOf(group, dots), lost: ended.filter((row) => !COUNTED_STATUSES.includes(row.status)).length };
+        const ended = group.trajectories.filter(
+          (row) =>
+            row.finishedAtMs !== null ||
+            row.status === 'failed' ||
+            row.status === 'cancelled' ||
+            row.status === 'timed_out',
+        );
+        return {
+          group,
+          dots,
+          spread: spreadOf(group, dots),
+          lost: ended.filter((row) => !COUNTED_STATUSES.includes(row.status)).length,
+        };
       }),
     [groups],
   );
@@ -55,7 +66,11 @@ export function GroupDots({ groups, onOpen }: { groups: readonly GroupRow[]; onO
     const x = event.clientX - box.left;
     let best = 0;
     line.dots.forEach((dot, i) => {
-      if (Math.abs(xOf(axis, dot.reward, width.current) - x) < Math.abs(xOf(axis, (line.dots[best] as Dot).reward, width.current) - x)) best = i;
+      if (
+        Math.abs(xOf(axis, dot.reward, width.current) - x) <
+        Math.abs(xOf(axis, (line.dots[best] as Dot).reward, width.current) - x)
+      )
+        best = i;
     });
     return { line: index, dot: best };
   }
@@ -66,8 +81,13 @@ export function GroupDots({ groups, onOpen }: { groups: readonly GroupRow[]; onO
   }
 
   function onKeyDown(event: KeyboardEvent): void {
-    if (event.key === 'Enter') return open(cursor);
-    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [0, 0];
+    if (event.key === 'Enter') {
+      open(cursor);
+      return;
+    }
+    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[
+      event.key
+    ] ?? [0, 0];
     if (down === 0 && right === 0) return;
     event.preventDefault();
     event.stopPropagation();
@@ -85,7 +105,7 @@ export function GroupDots({ groups, onOpen }: { groups: readonly GroupRow[]; onO
   const text = shown ? detail(shown) : null;
   return (
     <div className="relative" style={{ height: Math.min(TALLEST, AXIS + lines.length * ROW + 4) }}>
-      <canvas ref={canvasRef} aria-hidden="true" className="absolute inset-0 size-full" />
+      <canvas ref={canvasRef} className="absolute inset-0 size-full" />
       <div
         ref={scroller}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: the chart takes arrow keys
@@ -130,7 +150,9 @@ export function GroupDots({ groups, onOpen }: { groups: readonly GroupRow[]; onO
     if (!line) return null;
     return {
       task: line.group.taskId,
-      member: dot ? t('dots.member', { member: dot.trajectory.member + 1, reward: String(dot.reward).replace('-', '−') }) : t('dots.none'),
+      member: dot
+        ? t('dots.member', { member: dot.trajectory.member + 1, reward: String(dot.reward).replace('-', '−') })
+        : t('dots.none'),
       mean: line.spread ? t('dots.mean', { mean: decimal(line.spread.mean, 4), std: decimal(line.spread.std, 4) }) : '',
       lost: line.lost > 0 ? t('dots.notCounted', { count: line.lost }) : null,
     };

@@ -37,11 +37,20 @@ const SIZES = { rowHeight: 10, groupGap: 8, leastRows: 3 };
 
 describe('the heatmap', () => {
   it('sorts by reward and puts a failed trajectory last, whatever its number says', () => {
-    const sorted = sortedByReward([row(0, 0.2), row(1, 9, 'failed'), row(2, 0.7), row(3, null, 'running'), row(4, 0.7)]);
+    const sorted = sortedByReward([
+      row(0, 0.2),
+      row(1, 9, 'failed'),
+      row(2, 0.7),
+      row(3, null, 'running'),
+      row(4, 0.7),
+    ]);
     expect(sorted.map(({ member }) => member)).toEqual([2, 4, 0, 1, 3]);
   });
   it('stacks groups of different sizes and leaves room for the name of a small one', () => {
-    const layout = layOutHeatmap([group([row(0, 1)]), group([row(0, 1), row(1, 0), row(2, 0), row(3, 0, 'completed', 9)])], SIZES);
+    const layout = layOutHeatmap(
+      [group([row(0, 1)]), group([row(0, 1), row(1, 0), row(2, 0), row(3, 0, 'completed', 9)])],
+      SIZES,
+    );
     expect(Array.from(layout.groupY)).toEqual([0, 38, 86]);
     expect(layout.rows.map(({ y }) => y)).toEqual([0, 38, 48, 58, 68]);
     expect(layout.steps).toBe(9);

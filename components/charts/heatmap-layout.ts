@@ -24,6 +24,8 @@ export interface HeatmapLayout {
   groupRow: Uint32Array;
   /** Steps of the longest trajectory; at least 1. */
   steps: number;
+  /** No row needs a status word beside its cells. */
+  allCounted: boolean;
   height: number;
 }
 
@@ -55,11 +57,17 @@ export function layOutHeatmap(groups: readonly GroupRow[], sizes: HeatmapSizes):
   });
   groupY[groups.length] = y;
   groupRow[groups.length] = rows.length;
-  return { rows, groupY, groupRow, steps, height: Math.max(0, y - sizes.groupGap) };
+  const allCounted = rows.every(({ trajectory }) => counted(trajectory));
+  return { rows, groupY, groupRow, steps, allCounted, height: Math.max(0, y - sizes.groupGap) };
 }
 
 /** Columns of the picture: one a step, or several steps in one where a step would be thinner than `leastWidth`. */
-export function columnsFor(steps: number, width: number, leastWidth = 3, mostWidth = 52): { width: number; stepsEach: number; count: number } {
+export function columnsFor(
+  steps: number,
+  width: number,
+  leastWidth = 3,
+  mostWidth = 52,
+): { width: number; stepsEach: number; count: number } {
   const stepsEach = Math.max(1, Math.ceil((steps * leastWidth) / Math.max(1, width)));
   const count = Math.ceil(steps / stepsEach);
   return { width: Math.min(mostWidth, width / count), stepsEach, count };

@@ -34,14 +34,21 @@ export interface HeatmapScene {
 const WORD = 64;
 
 export function heatmapColumns(scene: Pick<HeatmapScene, 'layout' | 'labelWidth' | 'compact'>, width: number) {
-  return columnsFor(scene.layout.steps, width - scene.labelWidth - WORD, 3, scene.compact ? 40 : 52);
+  const word = scene.layout.allCounted ? 4 : WORD;
+  return columnsFor(scene.layout.steps, width - scene.labelWidth - word, 3, scene.compact ? 40 : 52);
 }
 
 export function valuesOf(trajectory: TrajectoryRow, measure: HeatmapMeasure): readonly number[] | null {
   return measure === 'reward' ? trajectory.stepRewards : trajectory.advantages;
 }
 
-export function paintHeatmap(context: CanvasRenderingContext2D, scene: HeatmapScene, top: number, width: number, height: number): void {
+export function paintHeatmap(
+  context: CanvasRenderingContext2D,
+  scene: HeatmapScene,
+  top: number,
+  width: number,
+  height: number,
+): void {
   const { layout, theme, groups } = scene;
   context.fillStyle = theme.bg;
   context.fillRect(0, 0, width, height);
@@ -88,7 +95,13 @@ function shortened(context: CanvasRenderingContext2D, text: string, width: numbe
   return `${text.slice(0, end)}…`;
 }
 
-function paintRow(context: CanvasRenderingContext2D, scene: HeatmapScene, index: number, top: number, width: number): void {
+function paintRow(
+  context: CanvasRenderingContext2D,
+  scene: HeatmapScene,
+  index: number,
+  top: number,
+  width: number,
+): void {
   const { layout, theme, rowHeight, scale, measure, labelWidth, groups } = scene;
   const row = layout.rows[index];
   if (!row) return;
@@ -128,7 +141,8 @@ function paintRow(context: CanvasRenderingContext2D, scene: HeatmapScene, index:
     context.textAlign = 'left';
     context.font = `${Math.min(10.5, rowHeight)}px ${theme.sans}`;
     const { status } = trajectory;
-    context.fillStyle = status === 'failed' || status === 'timed_out' ? theme.bad : status === 'running' ? theme.ok : theme.ink3;
+    context.fillStyle =
+      status === 'failed' || status === 'timed_out' ? theme.bad : status === 'running' ? theme.ok : theme.ink3;
     context.fillText(scene.words.status(status), x, y + cellHeight / 2 + 0.5);
   }
   if (scene.outlined === trajectory.trajectoryId) {

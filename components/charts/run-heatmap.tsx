@@ -44,14 +44,22 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
       if (measure === 'reward' ? trajectory.status === 'running' || counted(trajectory) : counted(trajectory))
         for (const value of valuesOf(trajectory, measure) ?? []) values.push(value);
     // Rewards may lie on both sides of zero; most run from 0 up.
-    return measure === 'advantage' || values.some((value) => value < 0) ? divergingScale(values) : sequentialScale(values);
+    return measure === 'advantage' || values.some((value) => value < 0)
+      ? divergingScale(values)
+      : sequentialScale(values);
   }, [layout, measure]);
 
   const labelWidth = compact ? 2 : (width.current || 800) < 480 ? 74 : 112;
 
   const { canvasRef, invalidate } = useCanvas((surface: Surface) => {
     width.current = surface.width;
-    paintHeatmap(surface.context, { ...scene(surface), theme: surface.theme }, (scroller.current?.scrollTop ?? 0) - 2, surface.width, surface.height);
+    paintHeatmap(
+      surface.context,
+      { ...scene(surface), theme: surface.theme },
+      (scroller.current?.scrollTop ?? 0) - 2,
+      surface.width,
+      surface.height,
+    );
   });
 
   function scene(size: { width: number }) {
@@ -100,7 +108,10 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
   }
 
   function onKeyDown(event: KeyboardEvent): void {
-    if (event.key === 'Enter' && cursor) return open(cursor);
+    if (event.key === 'Enter' && cursor) {
+      open(cursor);
+      return;
+    }
     const at = cursor ?? { row: 0, step: 0 };
     const last = Math.max(0, stepsOf(layout, at.row) - 1);
     const moves: Record<string, HeatmapCell> = {
@@ -124,7 +135,8 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
     const y = layout.rows[row]?.y ?? 0;
     const view = scroller.current;
     if (view && y < view.scrollTop) view.scrollTop = y - 20;
-    else if (view && y + rowHeight > view.scrollTop + view.clientHeight - 8) view.scrollTop = y + rowHeight - view.clientHeight + 20;
+    else if (view && y + rowHeight > view.scrollTop + view.clientHeight - 8)
+      view.scrollTop = y + rowHeight - view.clientHeight + 20;
   }
 
   if (layout.rows.length === 0) return <EmptyState title={t('heatmap.empty')}>{t('heatmap.emptyHint')}</EmptyState>;
@@ -157,14 +169,14 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
         </div>
       )}
       <div className="relative" style={{ height }}>
-        <canvas ref={canvasRef} aria-hidden="true" className="absolute inset-0 size-full" data-heatmap-canvas="" />
+        <canvas ref={canvasRef} className="absolute inset-0 size-full" data-heatmap-canvas="" />
         <div
           ref={scroller}
           // biome-ignore lint/a11y/noNoninteractiveTabindex: the chart takes arrow keys
           tabIndex={0}
           role="application"
           aria-label={`${t('heatmap.label')}. ${t('heatmap.keys')}`}
-          className="absolute inset-0 cursor-pointer overflow-y-auto overflow-x-hidden"
+          className={`absolute inset-0 cursor-pointer overflow-x-hidden ${layout.height + 6 > height ? 'overflow-y-auto' : 'overflow-y-hidden'}`}
           data-heatmap=""
           onScroll={invalidate}
           onPointerMove={onPointerMove}
@@ -179,7 +191,9 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
         </div>
       </div>
       {tip && hovered ? <ChartTip at={tip}>{detail(hovered)}</ChartTip> : null}
-      {cursor && !hovered && !compact ? <div className="mt-2 border-l-2 border-line pl-2 text-xs text-ink-2">{detail(cursor)}</div> : null}
+      {cursor && !hovered && !compact ? (
+        <div className="mt-2 border-l-2 border-line pl-2 text-xs text-ink-2">{detail(cursor)}</div>
+      ) : null}
       <p className="sr-only" aria-live="polite">
         {described ? sentence(described) : ''}
       </p>
@@ -228,7 +242,9 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
             })}
           </p>
         ) : null}
-        {trajectory.errorMessage ? <p className="foreign-text max-w-72 text-bad">{trajectory.errorMessage.slice(0, 200)}</p> : null}
+        {trajectory.errorMessage ? (
+          <p className="foreign-text max-w-72 text-bad">{trajectory.errorMessage.slice(0, 200)}</p>
+        ) : null}
       </>
     );
   }

@@ -26,7 +26,7 @@ export function ScaleLegend({
     const colours = ramp(theme.name, scale.kind);
     for (let x = 0; x < width; x++) {
       context.fillStyle = colours[Math.round((x / Math.max(1, width - 1)) * RAMP_STEPS)] as string;
-      context.fillRect(x, 0, 1, height);
+      context.fillRect(x, 0, 1.5, height);
     }
     if (middle) {
       context.fillStyle = theme.ink3;
@@ -38,9 +38,12 @@ export function ScaleLegend({
       ? t('clipped', { percentile: `p${Math.round(scale.percentile * 100)}`, bound, count: count(scale.clipped) })
       : null;
   return (
-    <div className="flex flex-wrap items-center gap-x-1.5 gap-y-0.5 text-xs whitespace-nowrap text-ink-2" data-legend="">
+    <div
+      className="flex flex-wrap items-center gap-x-1.5 gap-y-0.5 text-xs whitespace-nowrap text-ink-2"
+      data-legend=""
+    >
       <span>{low}</span>
-      <canvas ref={canvasRef} aria-hidden="true" className="h-2.5 w-24 rounded-xs" />
+      <canvas ref={canvasRef} className="h-2.5 w-24 rounded-xs" />
       <span>{high}</span>
       {note ? <span className="text-warn">· {note}</span> : null}
     </div>
@@ -48,12 +51,12 @@ export function ScaleLegend({
 }
 
 /** A small square in one of the data colours. */
-export function Swatch({ kind, index = 0 }: { kind: 'neutral' | 'hatched' | 'category'; index?: number }) {
+export function Swatch({ kind, index = 0 }: { kind: 'hatched' | 'category'; index?: number }) {
   const { canvasRef } = useCanvas(({ context, width, height, theme }: Surface) => {
-    context.fillStyle =
-      kind === 'category' ? categoryColour(theme.name, index) : (ramp(theme.name, 'diverging')[RAMP_STEPS / 2] as string);
+    context.fillStyle = categoryColour(theme.name, index);
     context.fillRect(0, 0, width, height);
   });
-  if (kind === 'hatched') return <span aria-hidden="true" className="hatched inline-block h-3 w-4 border border-line-soft" />;
-  return <canvas ref={canvasRef} aria-hidden="true" className="inline-block h-3 w-4 rounded-xs" />;
+  if (kind === 'hatched')
+    return <span aria-hidden="true" className="hatched inline-block h-3 w-4 border border-line-soft" />;
+  return <canvas ref={canvasRef} className="inline-block h-3 w-4 rounded-xs" />;
 }

@@ -63,7 +63,10 @@ describe('selection', () => {
   it('finds the same value a sort would', () => {
     fc.assert(
       fc.property(
-        fc.array(fc.double({ noNaN: true }).map((v) => v + 0), { minLength: 1 }),
+        fc.array(
+          fc.double({ noNaN: true }).map((v) => v + 0),
+          { minLength: 1 },
+        ),
         fc.nat(),
         (values, seed) => {
           const k = seed % values.length;

@@ -1,7 +1,8 @@
 /** What the cells can be coloured by: the values of a channel, its scale, and why a channel may have nothing to show. */
-import { divergingScale, type Scale, sequentialScale } from '../charts/scale';
+
 import type { WeightSpan } from '../../server/core/tokens/chunk';
 import type { WireTokens } from '../../server/core/tokens/wire';
+import { divergingScale, type Scale, sequentialScale } from '../charts/scale';
 import { klOf, versionAt } from './token-numbers';
 
 export const CHANNELS = ['mask', 'logprob', 'advantage', 'ratio', 'kl', 'version'] as const;
@@ -70,7 +71,8 @@ export function channelView(channel: Channel, source: ChannelSource): ChannelVie
       return { channel, valueAt, scale: sequentialScale(sampled(mask, valueAt), { sign: -1 }) };
     }
     case 'advantage': {
-      const valueAt = (token: number) => (mask[token] === 1 ? (advantages?.[stepIndex[token] as number] ?? none) : none);
+      const valueAt = (token: number) =>
+        mask[token] === 1 ? (advantages?.[stepIndex[token] as number] ?? none) : none;
       const values = source.groupAdvantages ?? advantages?.map((value) => value ?? none) ?? [];
       return { channel, valueAt, scale: divergingScale(values) };
     }

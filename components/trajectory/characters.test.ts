@@ -16,7 +16,7 @@ describe('characters', () => {
   it('are decoded as the platform decodes them', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
-        const wellFormed = text.replace(/[\ud800-\udfff]/gu, "?");
+        const wellFormed = text.replace(/[\ud800-\udfff]/gu, '?');
         expect(decoded(new TextEncoder().encode(wellFormed))).toBe(wellFormed);
       }),
     );
@@ -32,7 +32,8 @@ describe('characters', () => {
     );
   });
   it('name what cannot be seen', () => {
-    for (const code of [0, 0x1b, 0x7f, 0x85, 0xad, 0x200b, 0x202e, 0x2066, 0xfeff, 0xe0041]) expect(isBoxed(code)).toBe(true);
+    for (const code of [0, 0x1b, 0x7f, 0x85, 0xad, 0x200b, 0x202e, 0x2066, 0xfeff, 0xe0041])
+      expect(isBoxed(code)).toBe(true);
     for (const code of [0x41, 0xe9, 0x4e2d, 0x1f600, 10, 9]) expect(isBoxed(code)).toBe(false);
     expect(boxedName(0x202e)).toBe('U+202E');
     expect(boxedName(0x1b)).toBe('\\x1b');

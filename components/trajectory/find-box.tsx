@@ -57,12 +57,28 @@ export function FindBox({
         autoComplete="off"
       />
       <span className="min-w-14 text-right whitespace-nowrap text-ink-2" role="status">
-        {text === '' ? '' : total === 0 ? t('find.none') : t('find.count', { current: current + 1, total: count(total) })}
+        {text === ''
+          ? ''
+          : total === 0
+            ? t('find.none')
+            : t('find.count', { current: current + 1, total: count(total) })}
       </span>
-      <button type="button" className={button} disabled={total === 0} aria-label={t('find.previous')} onClick={() => onStep(-1)}>
+      <button
+        type="button"
+        className={button}
+        disabled={total === 0}
+        aria-label={t('find.previous')}
+        onClick={() => onStep(-1)}
+      >
         ↑
       </button>
-      <button type="button" className={button} disabled={total === 0} aria-label={t('find.next')} onClick={() => onStep(1)}>
+      <button
+        type="button"
+        className={button}
+        disabled={total === 0}
+        aria-label={t('find.next')}
+        onClick={() => onStep(1)}
+      >
         ↓
       </button>
       <button type="button" className={button} aria-label={t('find.close')} onClick={onClose}>

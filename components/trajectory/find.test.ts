@@ -19,13 +19,17 @@ describe('find', () => {
   it('finds what a plain search finds', () => {
     const unit = fc.constantFrom('a', 'B', 'b', '中', ' ');
     fc.assert(
-      fc.property(fc.string({ unit, maxLength: 40 }), fc.string({ unit, minLength: 1, maxLength: 4 }), (text, needle) => {
-        const expected: number[] = [];
-        const [low, wanted] = [text.toLowerCase(), needle.toLowerCase()];
-        for (let at = low.indexOf(wanted); at >= 0; at = low.indexOf(wanted, at + wanted.length))
-          expected.push(encode(text.slice(0, at)).length);
-        expect(Array.from(findText(encode(text), needle).starts)).toEqual(expected);
-      }),
+      fc.property(
+        fc.string({ unit, maxLength: 40 }),
+        fc.string({ unit, minLength: 1, maxLength: 4 }),
+        (text, needle) => {
+          const expected: number[] = [];
+          const [low, wanted] = [text.toLowerCase(), needle.toLowerCase()];
+          for (let at = low.indexOf(wanted); at >= 0; at = low.indexOf(wanted, at + wanted.length))
+            expected.push(encode(text.slice(0, at)).length);
+          expect(Array.from(findText(encode(text), needle).starts)).toEqual(expected);
+        },
+      ),
     );
   });
 });

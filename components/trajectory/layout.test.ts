@@ -86,33 +86,37 @@ describe('the layout of tokens', () => {
       fc.constantFrom('\n', ' ', '‮', 'é', '́', '👨‍👩‍👧', '\u001b[31m', 'مرحبا', '', '�', ' the'),
     );
     fc.assert(
-      fc.property(fc.array(piece, { minLength: 1, maxLength: 60 }), fc.integer({ min: 8, max: 40 }), (parts, columns) => {
-        const layout = laidOut(
-          parts.map((bytes) => ({ bytes })),
-          columns,
-        );
-        const seen = new Set<number>();
-        const reader = new RowReader();
-        let byte = 0;
-        for (let row = 0; row < layout.rowCount; row++) {
-          expect(layout.rowByte[row]).toBe(byte);
-          byte = layout.rowEnd(row).byte;
-          reader.read(layout, row);
-          // One more than the columns: a newline may hang over the edge.
-          expect(reader.width).toBeLessThanOrEqual(layout.metrics.columns + 1);
-          for (let cell = 0; cell < reader.cellCount; cell++) {
-            seen.add(reader.cellToken[cell] as number);
-            expect(reader.to[cell]).toBeGreaterThan(reader.from[cell] as number);
+      fc.property(
+        fc.array(piece, { minLength: 1, maxLength: 60 }),
+        fc.integer({ min: 8, max: 40 }),
+        (parts, columns) => {
+          const layout = laidOut(
+            parts.map((bytes) => ({ bytes })),
+            columns,
+          );
+          const seen = new Set<number>();
+          const reader = new RowReader();
+          let byte = 0;
+          for (let row = 0; row < layout.rowCount; row++) {
+            expect(layout.rowByte[row]).toBe(byte);
+            byte = layout.rowEnd(row).byte;
+            reader.read(layout, row);
+            // One more than the columns: a newline may hang over the edge.
+            expect(reader.width).toBeLessThanOrEqual(layout.metrics.columns + 1);
+            for (let cell = 0; cell < reader.cellCount; cell++) {
+              seen.add(reader.cellToken[cell] as number);
+              expect(reader.to[cell]).toBeGreaterThan(reader.from[cell] as number);
+            }
+            expect(layout.rowAt(layout.yOfRow(row) + 3)).toBe(row);
           }
-          expect(layout.rowAt(layout.yOfRow(row) + 3)).toBe(row);
-        }
-        expect(byte).toBe(layout.tokens.bytes.length);
-        expect(seen.size).toBe(parts.length);
-        for (let token = 0; token < parts.length; token++) {
-          const cells = reader.read(layout, layout.rowOfToken(token));
-          expect(Array.from(cells.cellToken.subarray(0, cells.cellCount))).toContain(token);
-        }
-      }),
+          expect(byte).toBe(layout.tokens.bytes.length);
+          expect(seen.size).toBe(parts.length);
+          for (let token = 0; token < parts.length; token++) {
+            const cells = reader.read(layout, layout.rowOfToken(token));
+            expect(Array.from(cells.cellToken.subarray(0, cells.cellCount))).toContain(token);
+          }
+        },
+      ),
       { numRuns: 300 },
     );
   });

@@ -30,7 +30,17 @@ export function Minimap({
     context.fillRect(0, 0, width, height);
     const at = shown.current;
     if (!at) return;
-    const key = [at.layout, at.layout.finished || Math.floor(at.layout.done / 60_000), at.total, view, matches, theme, width, height, window.devicePixelRatio];
+    const key = [
+      at.layout,
+      at.layout.finished || Math.floor(at.layout.done / 60_000),
+      at.total,
+      view,
+      matches,
+      theme,
+      width,
+      height,
+      window.devicePixelRatio,
+    ];
     if (!base.current || key.some((part, i) => part !== base.current?.key[i])) {
       const canvas = base.current?.canvas ?? document.createElement('canvas');
       canvas.width = context.canvas.width;
@@ -67,7 +77,6 @@ export function Minimap({
   return (
     <canvas
       ref={canvasRef}
-      aria-hidden="true"
       className="absolute inset-y-0 right-0 h-full cursor-pointer touch-none"
       style={{ width }}
       data-token-minimap=""

@@ -1,15 +1,16 @@
 /** Paints the visible rows of a token layout. Knows pixels and colours; nothing of React, data loading or the mouse. */
+
+import type { SegmentKind } from '../../server/core/vocabulary';
 import type { CanvasTheme } from '../charts/canvas-theme';
 import { hatchPattern } from '../charts/hatch';
 import { categoryColour, ramp } from '../charts/palette';
-import { RAMP_STEPS, rampIndex } from '../charts/scale';
-import type { SegmentKind } from '../../server/core/vocabulary';
+import { rampIndex } from '../charts/scale';
 import type { ChannelView } from './channels';
-import { isControlString } from './token-text';
 import type { Matches } from './find';
 import { lastAtMost, type TokenLayout } from './layout';
-import type { RowReader } from './row-cells';
 import { paintRowText } from './paint-text';
+import type { RowReader } from './row-cells';
+import { isControlString } from './token-text';
 
 export interface StepHead {
   /** Left: `Step 2 · mmseqs2`. */
@@ -54,7 +55,7 @@ export type Context = CanvasRenderingContext2D;
 export function cellColour(view: ChannelView, token: number, theme: CanvasTheme): string | null {
   const value = view.valueAt(token);
   if (Number.isNaN(value)) return null;
-  if (view.channel === 'mask') return ramp(theme.name, 'diverging')[RAMP_STEPS / 2] as string;
+  if (view.channel === 'mask') return categoryColour(theme.name, 0);
   if (!view.scale) return categoryColour(theme.name, value);
   return ramp(theme.name, view.scale.kind)[rampIndex(view.scale, value)] as string;
 }
@@ -114,7 +115,8 @@ function blockName(scene: Scene, token: number): string {
   let next = token;
   const step = layout.tokens.stepIndex[token];
   while (next < layout.done && layout.segmentName(next) === 'stop' && next - token < 64) next++;
-  const continued = next < layout.length && layout.tokens.stepIndex[next] === step && layout.segmentName(next) === 'observation';
+  const continued =
+    next < layout.length && layout.tokens.stepIndex[next] === step && layout.segmentName(next) === 'observation';
   return segmentLabel(continued ? 'observation' : 'stop');
 }
 

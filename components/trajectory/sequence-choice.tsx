@@ -24,7 +24,11 @@ export function SequenceChoice({
         value={String(current)}
         options={sequences.map((own) => ({
           value: String(own.index),
-          label: t('sequenceOption', { index: own.index, generated: count(own.generatedLength), total: count(own.length) }),
+          label: t('sequenceOption', {
+            index: own.index,
+            generated: count(own.generatedLength),
+            total: count(own.length),
+          }),
         }))}
         onChange={(value) => onChoose(Number(value))}
       />

@@ -11,7 +11,10 @@ export function StepScore({ step, weights }: { step: StepView; weights: Record<s
   const components = Object.entries(step.components);
   return (
     <section className="border-t border-line-soft">
-      <PanelHeader title={t('why', { reward: decimal(step.reward) })} aside={t('stepTitle', { step: step.stepNumber })} />
+      <PanelHeader
+        title={t('why', { reward: decimal(step.reward) })}
+        aside={t('stepTitle', { step: step.stepNumber })}
+      />
       {components.length === 0 ? (
         <p className="px-4 py-2 text-sm text-ink-2">{t('noComponents')}</p>
       ) : (
@@ -22,7 +25,9 @@ export function StepScore({ step, weights }: { step: StepView; weights: Record<s
               <dd title={String(value)}>
                 <b>{decimal(value)}</b>{' '}
                 <span className="text-ink-2">
-                  {weights[name] === undefined ? t('noWeight') : `${t('times', { weight: decimal(weights[name]) })} = ${decimal(value * weights[name], 3)}`}
+                  {weights[name] === undefined
+                    ? t('noWeight')
+                    : `${t('times', { weight: decimal(weights[name]) })} = ${decimal(value * weights[name], 3)}`}
                 </span>
               </dd>
             </div>
@@ -48,14 +53,27 @@ export function StepCalls({ step }: { step: StepView }) {
           // biome-ignore lint/suspicious/noArrayIndexKey: a call is its index
           <div key={index} className="border-b border-line-soft px-4 py-2.5 last:border-b-0">
             <p className="foreign-line mb-1 font-mono text-sm font-semibold">{action?.tool ?? result?.tool}</p>
-            {action ? <FoldedText mono text={action.arguments === null ? action.raw : JSON.stringify(action.arguments, null, 1)} /> : null}
+            {action ? (
+              <FoldedText
+                mono
+                text={action.arguments === null ? action.raw : JSON.stringify(action.arguments, null, 1)}
+              />
+            ) : null}
             {result ? (
               <>
                 <dl className="mt-1.5 grid grid-cols-[minmax(6.5rem,auto)_1fr] gap-x-3 gap-y-1 text-sm">
                   <dt className="text-ink-2">{t('page.status')}</dt>
-                  <dd className={result.status === 'success' ? 'font-semibold text-ok' : 'font-semibold text-bad'}>{t(`toolStatus.${result.status}`)}</dd>
+                  <dd className={result.status === 'success' ? 'font-semibold text-ok' : 'font-semibold text-bad'}>
+                    {t(`toolStatus.${result.status}`)}
+                  </dd>
                   <dt className="text-ink-2">{t('page.rule')}</dt>
-                  <dd className="font-mono break-all">{result.permission ? result.permission.rule : <span className="font-sans text-ink-3">{t('page.noRule')}</span>}</dd>
+                  <dd className="font-mono break-all">
+                    {result.permission ? (
+                      result.permission.rule
+                    ) : (
+                      <span className="font-sans text-ink-3">{t('page.noRule')}</span>
+                    )}
+                  </dd>
                   {result.permission ? (
                     <>
                       <dt className="text-ink-2">{t('page.level')}</dt>
@@ -74,8 +92,15 @@ export function StepCalls({ step }: { step: StepView }) {
                 <FoldedText mono text={result.observation} />
                 {result.truncated ? (
                   <p className="mt-1 text-sm text-warn">
-                    {t('page.truncated', { total: count(result.truncated.totalBytes), kept: count(result.truncated.keptBytes) })}{' '}
-                    <a className="underline" href={`/api/outputs/${encodeURIComponent(result.truncated.outputId)}`} download>
+                    {t('page.truncated', {
+                      total: count(result.truncated.totalBytes),
+                      kept: count(result.truncated.keptBytes),
+                    })}{' '}
+                    <a
+                      className="underline"
+                      href={`/api/outputs/${encodeURIComponent(result.truncated.outputId)}`}
+                      download
+                    >
                       {t('page.wholeOutput')}
                     </a>
                   </p>

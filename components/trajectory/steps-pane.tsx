@@ -25,7 +25,12 @@ export function StepsPane({
     if (step !== null) list.current?.querySelector(`[data-step="${step}"]`)?.scrollIntoView({ block: 'nearest' });
   }, [step]);
   const largest = useMemo(
-    () => Math.max(1e-9, ...detail.siblings.flatMap((row) => (row.advantages ?? []).map(Math.abs)), ...detail.steps.map((own) => Math.abs(own.advantage ?? 0))),
+    () =>
+      Math.max(
+        1e-9,
+        ...detail.siblings.flatMap((row) => (row.advantages ?? []).map(Math.abs)),
+        ...detail.steps.map((own) => Math.abs(own.advantage ?? 0)),
+      ),
     [detail],
   );
   const group = useMemo(
@@ -53,7 +58,13 @@ export function StepsPane({
         ) : (
           <ol ref={list}>
             {detail.steps.map((own) => (
-              <StepItem key={own.stepNumber} step={own} largest={largest} current={own.stepNumber === step} onStep={onStep} />
+              <StepItem
+                key={own.stepNumber}
+                step={own}
+                largest={largest}
+                current={own.stepNumber === step}
+                onStep={onStep}
+              />
             ))}
           </ol>
         )}
@@ -61,7 +72,9 @@ export function StepsPane({
           <details className="border-l-2 border-bad px-4 py-2" open={detail.steps.length === 0}>
             <summary className="foreign-text text-bad">{detail.error.message}</summary>
             {detail.error.stack ? (
-              <pre className="foreign-text mt-1 max-h-80 overflow-auto font-mono text-xs text-ink-2">{detail.error.stack}</pre>
+              <pre className="foreign-text mt-1 max-h-80 overflow-auto font-mono text-xs text-ink-2">
+                {detail.error.stack}
+              </pre>
             ) : null}
           </details>
         ) : detail.endReason ? (
@@ -98,14 +111,21 @@ function StepItem({
   const call = step.actions[0];
   const bad = step.results.find((result) => result.status !== 'success');
   const share = step.advantage === null ? 0 : Math.abs(step.advantage) / largest;
-  const doing = call ? `${call.tool} ${call.arguments === null ? call.raw : JSON.stringify(call.arguments)}` : step.answer ? JSON.stringify(step.answer) : (step.problem ?? '');
+  const doing = call
+    ? `${call.tool} ${call.arguments === null ? call.raw : JSON.stringify(call.arguments)}`
+    : step.answer
+      ? JSON.stringify(step.answer)
+      : (step.problem ?? '');
   return (
-    <li data-step={step.stepNumber} className={`border-b border-line-soft ${current ? 'bg-panel shadow-[inset_3px_0_var(--accent)]' : ''}`}>
+    <li
+      data-step={step.stepNumber}
+      className={`border-b border-line-soft ${current ? 'bg-panel shadow-[inset_3px_0_var(--accent)]' : ''}`}
+    >
       <button
         type="button"
         aria-current={current ? 'step' : undefined}
         onClick={() => onStep(step.stepNumber)}
-        className="grid w-full grid-cols-[1.5rem_minmax(0,1fr)_4.25rem] gap-x-2 gap-y-0.5 px-4 py-2 text-left hover:bg-panel focus-visible:-outline-offset-2"
+        className="grid w-full grid-cols-[1.25rem_minmax(0,1fr)_3.5rem] gap-x-2 gap-y-0.5 px-4 py-2 text-left hover:bg-panel focus-visible:-outline-offset-2"
       >
         <span className="text-ink-3">{step.stepNumber}</span>
         <span className="foreign-line text-ink-2">{visibleLine(step.thought) || '…'}</span>

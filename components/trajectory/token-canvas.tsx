@@ -1,6 +1,6 @@
 'use client';
 import { useTranslations } from 'next-intl';
-import { type KeyboardEvent, type PointerEvent, type Ref, useCallback, useEffect, useImperativeHandle, useRef } from 'react';
+import { type KeyboardEvent, type PointerEvent, type Ref, useEffect, useImperativeHandle, useRef } from 'react';
 import { type Surface, useCanvas } from '@/components/charts/use-canvas';
 import type { WireTokens } from '@/server/core/tokens/wire';
 import type { SegmentKind } from '@/server/core/vocabulary';
@@ -46,7 +46,7 @@ export interface TokenCanvasProps {
 
 /** Tokens as text on a canvas over a native scroll container; cells are coloured by `view`. */
 export function TokenCanvas(props: TokenCanvasProps) {
-  const { tokens, view, selected, matches, currentMatch, live, announcement } = props;
+  const { tokens, view, selected, matches, announcement } = props;
   const t = useTranslations('trajectory');
   const latest = useRef(props);
   latest.current = props;
@@ -159,21 +159,15 @@ export function TokenCanvas(props: TokenCanvasProps) {
   const { canvasRef, invalidate } = useCanvas(paint);
 
   useEffect(() => () => window.clearTimeout(speakTimer.current), []);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: these are what the picture depends on
-  useEffect(invalidate, [tokens, view, selected, matches, currentMatch]);
 
-  const reveal = useCallback(
-    (token: number) => {
-      followEnd.current = false;
-      pending.current = { token, offset: null };
-      const layout = layouts.current();
-      if (layout) settle(layout);
-      invalidate();
-    },
-    // biome-ignore lint/correctness/useExhaustiveDependencies: settle reads only refs
-    [layouts, invalidate],
-  );
-  useImperativeHandle(props.ref, () => ({ reveal, focus: () => scroller.current?.focus({ preventScroll: true }) }), [reveal]);
+  function reveal(token: number): void {
+    followEnd.current = false;
+    pending.current = { token, offset: null };
+    const layout = layouts.current();
+    if (layout) settle(layout);
+    invalidate();
+  }
+  useImperativeHandle(props.ref, () => ({ reveal, focus: () => scroller.current?.focus({ preventScroll: true }) }));
 
   function tokenAt(event: PointerEvent): number | null {
     const layout = layouts.current();
@@ -226,7 +220,8 @@ export function TokenCanvas(props: TokenCanvasProps) {
     if (event.altKey || !layout) return;
     if ((event.key === '/' && !control) || (event.key === 'f' && control)) {
       event.preventDefault();
-      return latest.current.onFind();
+      latest.current.onFind();
+      return;
     }
     if (event.key === 'c' && control) {
       const from = range.current?.from ?? selected;
@@ -244,7 +239,8 @@ export function TokenCanvas(props: TokenCanvasProps) {
     const pageRows = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 0) / ROW_HEIGHT) - 2);
     const from = selected ?? (layout.rowToken[layout.rowAt(contentTop(layout))] as number);
     const token = selected === null ? from : moved(layout, reader.current, from, move, pageRows);
-    if (event.shiftKey && move !== 'nextStep' && move !== 'previousStep') extendRange(token, range.current?.anchor ?? from);
+    if (event.shiftKey && move !== 'nextStep' && move !== 'previousStep')
+      extendRange(token, range.current?.anchor ?? from);
     else range.current = null;
     latest.current.onSelect(token);
     reveal(token);
@@ -253,7 +249,7 @@ export function TokenCanvas(props: TokenCanvasProps) {
   return (
     <div className="relative h-full min-h-0 min-w-0">
       {/* Under the scroll container, which has no picture of its own: the browser scrolls, the canvas follows. */}
-      <canvas ref={canvasRef} aria-hidden="true" className="absolute inset-0 size-full" data-token-canvas="" />
+      <canvas ref={canvasRef} className="absolute inset-0 size-full" data-token-canvas="" />
       <div
         ref={scroller}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: the token map takes the keyboard like a text field
@@ -266,7 +262,11 @@ export function TokenCanvas(props: TokenCanvasProps) {
         data-token-scroller=""
         onScroll={() => {
           const layout = layouts.current();
-          if (layout && followEnd.current && contentTop(layout) + (scroller.current?.clientHeight ?? 0) < layout.height - 60)
+          if (
+            layout &&
+            followEnd.current &&
+            contentTop(layout) + (scroller.current?.clientHeight ?? 0) < layout.height - 60
+          )
             followEnd.current = false;
           invalidate();
         }}

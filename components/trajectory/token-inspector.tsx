@@ -5,9 +5,9 @@ import { ABSENT, count, decimal, signed } from '@/components/ui/numbers';
 import { PanelHeader } from '@/components/ui/panel';
 import type { WeightSpan } from '@/server/core/tokens/chunk';
 import type { WireTokens } from '@/server/core/tokens/wire';
+import { DEFAULT_LOSS_OPTIONS } from '@/server/core/training/loss';
 import type { LogprobKind } from '@/server/core/vocabulary';
 import { SEGMENT_KINDS } from '@/server/core/vocabulary';
-import { DEFAULT_LOSS_OPTIONS } from '@/server/core/training/loss';
 import { decodeAt } from './characters';
 import { exactFloat32, numbersAt } from './token-numbers';
 import { hexBytes, visibleText } from './token-text';
@@ -60,24 +60,39 @@ export function TokenInspector({
           <span className="font-mono">{tokens.ids[position]}</span>
         </Fact>
         <Fact name={t('fact.bytes')}>
-          <span className="font-mono break-all" title={hexBytes(tokens.bytes, start, end, Number.POSITIVE_INFINITY)}>
+          <span className="font-mono" title={hexBytes(tokens.bytes, start, end, Number.POSITIVE_INFINITY)}>
             {start === end ? ABSENT : hexBytes(tokens.bytes, start, end)}
           </span>
         </Fact>
         <Fact name={t('fact.mask')} strong>
           {sampled ? t('fact.maskOn') : t('fact.maskOff')}
         </Fact>
-        <Fact name={t('fact.logprob')} strong title={numbers.logprob === null ? undefined : exactFloat32(numbers.logprob)}>
+        <Fact
+          name={t('fact.logprob')}
+          strong
+          title={numbers.logprob === null ? undefined : exactFloat32(numbers.logprob)}
+        >
           {decimal(numbers.logprob, 6)}
           {numbers.logprob !== null && logprobKind !== 'raw' ? <Aside>{t(`logprobKind.${logprobKind}`)}</Aside> : null}
         </Fact>
-        <Fact name={t('fact.probability')} title={numbers.probability === null ? undefined : String(numbers.probability)}>
-          {numbers.probability === null ? ABSENT : `${decimal(numbers.probability * 100, numbers.probability < 0.01 ? 4 : 2)}%`}
+        <Fact
+          name={t('fact.probability')}
+          title={numbers.probability === null ? undefined : String(numbers.probability)}
+        >
+          {numbers.probability === null
+            ? ABSENT
+            : `${decimal(numbers.probability * 100, numbers.probability < 0.01 ? 4 : 2)}%`}
         </Fact>
-        <Fact name={t('fact.policy')} title={numbers.policy === null ? t('missing.noPolicyLogprobs') : exactFloat32(numbers.policy)}>
+        <Fact
+          name={t('fact.policy')}
+          title={numbers.policy === null ? t('missing.noPolicyLogprobs') : exactFloat32(numbers.policy)}
+        >
           {decimal(numbers.policy, 6)}
         </Fact>
-        <Fact name={t('fact.ref')} title={numbers.ref === null ? t('missing.noRefLogprobs') : exactFloat32(numbers.ref)}>
+        <Fact
+          name={t('fact.ref')}
+          title={numbers.ref === null ? t('missing.noRefLogprobs') : exactFloat32(numbers.ref)}
+        >
           {decimal(numbers.ref, 6)}
         </Fact>
         <Fact name={t('fact.ratio')} title={exact(numbers.ratio) ?? t('fact.needsBoth')}>
@@ -90,17 +105,30 @@ export function TokenInspector({
           strong
           name={
             <>
-              {t('fact.advantage')} A<sub>{member},{step < 0 ? ABSENT : step}</sub>
+              {t('fact.advantage')} A
+              <sub>
+                {member},{step < 0 ? ABSENT : step}
+              </sub>
             </>
           }
           title={exact(numbers.advantage)}
-          tone={numbers.advantage === null || numbers.advantage === 0 ? undefined : numbers.advantage > 0 ? 'above' : 'below'}
+          tone={
+            numbers.advantage === null || numbers.advantage === 0
+              ? undefined
+              : numbers.advantage > 0
+                ? 'above'
+                : 'below'
+          }
         >
           {signed(numbers.advantage, 4)}
         </Fact>
         <Fact
           name={t('fact.lossTerm')}
-          title={numbers.lossTerm === null ? t('fact.lossNeeds') : `${exact(numbers.lossTerm)} · ${t('fact.lossFormula', { clip: DEFAULT_LOSS_OPTIONS.clipLow })}`}
+          title={
+            numbers.lossTerm === null
+              ? t('fact.lossNeeds')
+              : `${exact(numbers.lossTerm)} · ${t('fact.lossFormula', { clip: DEFAULT_LOSS_OPTIONS.clipLow })}`
+          }
         >
           {signed(numbers.lossTerm, 4)}
           {numbers.clipped ? <Aside>{t('fact.clipped')}</Aside> : null}

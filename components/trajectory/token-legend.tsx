@@ -12,7 +12,7 @@ export function TokenLegend({ view, weights }: { view: ChannelView; weights: rea
     return (
       <div className="flex items-center gap-3 text-xs text-ink-2">
         <span className="flex items-center gap-1.5">
-          <Swatch kind="neutral" /> {t('legend.sampled')}
+          <Swatch kind="category" /> {t('legend.sampled')}
         </span>
         <span className="flex items-center gap-1.5">
           <Swatch kind="hatched" /> {t('legend.given')}
@@ -29,7 +29,9 @@ export function TokenLegend({ view, weights }: { view: ChannelView; weights: rea
             <Swatch kind="category" index={number} /> {version}
           </span>
         ))}
-        {versions.size > 12 ? <span className="whitespace-nowrap">{t('legend.moreVersions', { count: versions.size - 12 })}</span> : null}
+        {versions.size > 12 ? (
+          <span className="whitespace-nowrap">{t('legend.moreVersions', { count: versions.size - 12 })}</span>
+        ) : null}
       </div>
     );
   }
@@ -37,11 +39,18 @@ export function TokenLegend({ view, weights }: { view: ChannelView; weights: rea
   if (!scale) return null;
   const written =
     view.channel === 'ratio'
-      ? { low: decimal(Math.exp(-scale.limit)), middle: '1', high: decimal(Math.exp(scale.limit)), bound: `×÷${decimal(Math.exp(scale.limit))}` }
+      ? {
+          low: decimal(Math.exp(-scale.limit)),
+          middle: '1',
+          high: decimal(Math.exp(scale.limit)),
+          bound: `×÷${decimal(Math.exp(scale.limit))}`,
+        }
       : view.channel === 'advantage'
         ? { low: signed(-scale.limit), middle: '0', high: signed(scale.limit), bound: `±${decimal(scale.limit)}` }
         : view.channel === 'logprob'
           ? { low: '0', middle: null, high: decimal(-scale.limit), bound: decimal(-scale.limit) }
           : { low: '0', middle: null, high: decimal(scale.limit, 4), bound: decimal(scale.limit, 4) };
-  return <ScaleLegend scale={scale} low={written.low} middle={written.middle} high={written.high} bound={written.bound} />;
+  return (
+    <ScaleLegend scale={scale} low={written.low} middle={written.middle} high={written.high} bound={written.bound} />
+  );
 }

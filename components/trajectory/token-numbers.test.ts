@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { computeLoss } from '../../server/core/training/loss';
 import { channelView, missingFor } from './channels';
-import { tokensOf } from './tokens-of';
 import { exactFloat32, klOf, lossTermOf, numbersAt, ratioOf } from './token-numbers';
+import { tokensOf } from './tokens-of';
 
 const scored = (mask: number[], policy: number[], ref: number[]) => ({
   ...tokensOf(mask.map(() => ({ bytes: 'x', step: 0 }))),
@@ -18,10 +18,31 @@ describe('the numbers of a token', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(logprob, logprob, fc.boolean()), { minLength: 1, maxLength: 8 }), (rows) => {
         fc.pre(rows.some(([, , on]) => on));
-        const tokens = scored(rows.map(([, , on]) => (on ? 1 : 0)), rows.map(([p]) => p), rows.map(([, r]) => r));
+        const tokens = scored(
+          rows.map(([, , on]) => (on ? 1 : 0)),
+          rows.map(([p]) => p),
+          rows.map(([, r]) => r),
+        );
         const member = (id: string, reward: number) => ({
-          trajectory: { groupId: 'g', trajectoryId: id, stepRewards: [reward], reward, status: 'completed' as const, humanEdited: false, stateKeys: null },
-          sequences: [{ sequenceIndex: 0, mask: tokens.mask, stepIndex: tokens.stepIndex, logprobs: null, policyLogprobs: tokens.policyLogprobs, refLogprobs: tokens.refLogprobs }],
+          trajectory: {
+            groupId: 'g',
+            trajectoryId: id,
+            stepRewards: [reward],
+            reward,
+            status: 'completed' as const,
+            humanEdited: false,
+            stateKeys: null,
+          },
+          sequences: [
+            {
+              sequenceIndex: 0,
+              mask: tokens.mask,
+              stepIndex: tokens.stepIndex,
+              logprobs: null,
+              policyLogprobs: tokens.policyLogprobs,
+              refLogprobs: tokens.refLogprobs,
+            },
+          ],
         });
         const report = computeLoss([member('a', 1), member('b', 0)], { klCoef: 1 });
         let policyLoss = 0;
@@ -58,7 +79,9 @@ describe('a channel', () => {
   it('says why ratio and KL are not offered', () => {
     const source = { tokens: tokensOf(['a']), advantages: null, weights: [] };
     expect(missingFor('ratio', source)).toBe('noPolicyLogprobs');
-    expect(missingFor('kl', { ...source, tokens: { ...source.tokens, policyLogprobs: new Float32Array(1) } })).toBe('noRefLogprobs');
+    expect(missingFor('kl', { ...source, tokens: { ...source.tokens, policyLogprobs: new Float32Array(1) } })).toBe(
+      'noRefLogprobs',
+    );
     expect(missingFor('advantage', source)).toBe('noAdvantages');
     expect(missingFor('mask', source)).toBeNull();
   });
@@ -69,7 +92,11 @@ describe('a channel', () => {
     expect(view.valueAt(1)).toBe(1);
   });
   it('gives spans of one version one number', () => {
-    const weights = [{ version: 'a', start: 0, end: 1 }, { version: 'b', start: 1, end: 2 }, { version: 'a', start: 2, end: 3 }];
+    const weights = [
+      { version: 'a', start: 0, end: 1 },
+      { version: 'b', start: 1, end: 2 },
+      { version: 'a', start: 2, end: 3 },
+    ];
     const tokens = { ...tokensOf(['x', 'y', 'z']), mask: Uint8Array.from([1, 1, 1]) };
     const view = channelView('version', { tokens, advantages: null, weights });
     expect([0, 1, 2].map((token) => view.valueAt(token))).toEqual([0, 1, 0]);

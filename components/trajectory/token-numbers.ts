@@ -1,8 +1,8 @@
 /** The numbers of one token, by the definitions of core/training. Null is "there is none", never 0. */
 import type { WeightSpan } from '../../server/core/tokens/chunk';
 import type { WireTokens } from '../../server/core/tokens/wire';
-import { DEFAULT_LOSS_OPTIONS } from '../../server/core/training/loss';
 import { EXPONENT_LIMIT } from '../../server/core/training/bounded-exp';
+import { DEFAULT_LOSS_OPTIONS } from '../../server/core/training/loss';
 
 export interface TokenNumbers {
   logprob: number | null;

@@ -14,7 +14,14 @@ export function visibleText(bytes: Uint8Array, from: number, to: number): string
     // The range may cut a character that is whole in the data: its bytes are shown as bytes.
     if (code === INVALID || at + size > to) text += boxedName(INVALID, bytes[at++] as number);
     else {
-      text += code === NEWLINE ? '↵' : code === TAB ? '⇥' : isBoxed(code) && code !== 0xfe0f && code !== 0x200d ? boxedName(code) : String.fromCodePoint(code);
+      text +=
+        code === NEWLINE
+          ? '↵'
+          : code === TAB
+            ? '⇥'
+            : isBoxed(code) && code !== 0xfe0f && code !== 0x200d
+              ? boxedName(code)
+              : String.fromCodePoint(code);
       at += size;
     }
   }
@@ -23,7 +30,9 @@ export function visibleText(bytes: Uint8Array, from: number, to: number): string
 
 /** `6d 6d 73`, at most `limit` bytes, then how many more there are. */
 export function hexBytes(bytes: Uint8Array, from: number, to: number, limit = 48): string {
-  const shown = Array.from(bytes.subarray(from, Math.min(to, from + limit)), (byte) => byte.toString(16).padStart(2, '0'));
+  const shown = Array.from(bytes.subarray(from, Math.min(to, from + limit)), (byte) =>
+    byte.toString(16).padStart(2, '0'),
+  );
   return to - from > limit ? `${shown.join(' ')} … +${to - from - limit}` : shown.join(' ');
 }
 

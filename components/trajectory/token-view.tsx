@@ -94,7 +94,9 @@ export function TokenView(props: TokenViewProps) {
         />
         {reasons.length > 0 ? (
           <details className="relative text-xs text-ink-2">
-            <summary className="whitespace-nowrap underline decoration-dotted underline-offset-2">{t('whyMissing')}</summary>
+            <summary className="whitespace-nowrap underline decoration-dotted underline-offset-2">
+              {t('whyMissing')}
+            </summary>
             <ul className="absolute top-5 left-0 z-20 w-72 space-y-1 rounded border border-line bg-raised p-2 shadow-raised">
               {[...new Set(reasons)].map((reason) => (
                 <li key={reason}>{t(`missing.${reason}`)}</li>
@@ -140,7 +142,7 @@ export function TokenView(props: TokenViewProps) {
           matches={matches}
           currentMatch={current}
           stepHead={props.stepHead}
-          announcement={selected === null || selected >= tokens.ids.length ? '' : describe(selected)}
+          announcement={selected === null || selected >= tokens.ids.length ? '' : sentenceOf(selected)}
           live={props.live ?? false}
           onSelect={onSelect}
           onHover={props.onHover}
@@ -150,7 +152,7 @@ export function TokenView(props: TokenViewProps) {
     </section>
   );
 
-  function describe(token: number): string {
+  function sentenceOf(token: number): string {
     const numbers = numbersAt(tokens, token, advantages, weights);
     const start = token === 0 ? 0 : (tokens.byteEnds[token - 1] as number);
     return t('announce', {

@@ -9,16 +9,24 @@ import { StatusWord } from '@/components/ui/status-word';
 import type { TrajectoryDetail } from '@/server/core/views';
 
 /** Where this is, and its facts: what was generated of what there is, never "length" alone. */
-export function TrajectoryHeader({ detail, onSibling }: { detail: TrajectoryDetail; onSibling: (direction: 1 | -1) => void }) {
+export function TrajectoryHeader({
+  detail,
+  onSibling,
+}: {
+  detail: TrajectoryDetail;
+  onSibling: (direction: 1 | -1) => void;
+}) {
   const t = useTranslations('trajectory.page');
-  const versions = [...new Set(detail.sequences.flatMap((sequence) => sequence.weightVersions.map((span) => span.version)))];
+  const versions = [
+    ...new Set(detail.sequences.flatMap((sequence) => sequence.weightVersions.map((span) => span.version))),
+  ];
   return (
     <PageHeader
       trail={[
         { label: t('runs'), href: '/runs' },
         { label: detail.runName, href: `/runs/${detail.runId}` },
       ]}
-      title={`${t('group', { task: detail.taskId })} · ${t('member', { member: detail.member + 1, size: detail.groupSize })}`}
+      title={`${detail.taskId} · ${t('member', { member: detail.member + 1, size: detail.groupSize })}`}
       facts={
         <>
           <Chip title={detail.endReason ?? undefined}>
@@ -28,25 +36,41 @@ export function TrajectoryHeader({ detail, onSibling }: { detail: TrajectoryDeta
             {decimal(detail.reward)}
           </Chip>
           <Chip label={t('steps')}>{count(detail.steps.length)}</Chip>
-          <Chip label={t.rich('generated', { generated: count(detail.generatedTokens), total: count(detail.totalTokens), b: (text) => <b className="text-ink">{text}</b> })} />
+          <Chip
+            label={t.rich('generated', {
+              generated: count(detail.generatedTokens),
+              total: count(detail.totalTokens),
+              b: (text) => <b className="text-ink">{text}</b>,
+            })}
+          />
           {versions.length > 0 ? (
             <Chip label={t('weights')} title={versions.join(' → ')}>
               {versions.length > 3 ? `${versions[0]} → … → ${versions.at(-1)}` : versions.join(' → ')}
             </Chip>
           ) : null}
-          <Chip label={t('sandboxes')}>{detail.sandboxLevels.length > 0 ? detail.sandboxLevels.join(', ') : t('noSandbox')}</Chip>
-          <Chip label={t('skill')}>
+          <Chip label={t('sandboxes')}>
+            {detail.sandboxLevels.length > 0 ? detail.sandboxLevels.join(', ') : t('noSandbox')}
+          </Chip>
+          <Chip label={t('skill')} className="max-sm:hidden">
             {detail.skillName} v{detail.skillVersion}
           </Chip>
-          <Chip label={t('backend')}>{detail.backendName}</Chip>
+          <Chip label={t('backend')} className="max-sm:hidden">
+            {detail.backendName}
+          </Chip>
         </>
       }
       actions={
         <>
-          <Button kind="quiet" title={t('previous')} aria-label={t('previous')} onClick={() => onSibling(-1)}>
+          <Button
+            kind="quiet"
+            className="px-1"
+            title={t('previous')}
+            aria-label={t('previous')}
+            onClick={() => onSibling(-1)}
+          >
             <Kbd>k</Kbd> ↑
           </Button>
-          <Button kind="quiet" title={t('next')} aria-label={t('next')} onClick={() => onSibling(1)}>
+          <Button kind="quiet" className="px-1" title={t('next')} aria-label={t('next')} onClick={() => onSibling(1)}>
             <Kbd>j</Kbd> ↓
           </Button>
         </>

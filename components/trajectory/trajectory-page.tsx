@@ -74,7 +74,9 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
   const router = useRouter();
   const canvas = useRef<TokenCanvasHandle | null>(null);
   const [pane, setPane] = useState<Pane>('tokens');
-  const [selected, setSelected] = useState<number | null>(() => (/^\d{1,9}$/.test(url.token) ? Number(url.token) : null));
+  const [selected, setSelected] = useState<number | null>(() =>
+    /^\d{1,9}$/.test(url.token) ? Number(url.token) : null,
+  );
   const [hovered, setHovered] = useState<number | null>(null);
   // A step without tokens in this sequence can be looked at too.
   const [chosenStep, setChosenStep] = useState<number | null>(null);
@@ -176,7 +178,12 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
     <div className="flex h-dvh min-h-[30rem] flex-col">
       <TrajectoryHeader detail={detail} onSibling={goToSibling} />
       <div className="flex items-center border-b border-line-soft px-3 py-1 lg:hidden">
-        <Segmented label={t('panes')} value={pane} options={PANES.map((value) => ({ value, label: t(`tab.${value}`) }))} onChange={setPane} />
+        <Segmented
+          label={t('panes')}
+          value={pane}
+          options={PANES.map((value) => ({ value, label: t(`tab.${value}`) }))}
+          onChange={setPane}
+        />
       </div>
       <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)] lg:grid-cols-[17rem_minmax(0,1fr)_18rem]">
         <div className={`min-h-0 border-line lg:border-r ${only('steps')}`}>
@@ -201,7 +208,11 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
           />
           <div className="min-h-0 flex-1">
             {tokensError && !tokens ? (
-              <ErrorState title={t('tokensFailed')} message={tokensError} action={<Button onClick={onRetry}>{t('retry')}</Button>} />
+              <ErrorState
+                title={t('tokensFailed')}
+                message={tokensError}
+                action={<Button onClick={onRetry}>{t('retry')}</Button>}
+              />
             ) : !tokens && (detail.sequences.length > 0 || live) ? (
               live && detail.totalTokens === 0 ? (
                 <p className="px-4 py-6 text-ink-2">{detail.status === 'queued' ? t('queued') : t('waiting')}</p>
@@ -228,12 +239,19 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
             )}
           </div>
           {shownToken !== null && tokens ? (
-            <button type="button" className="border-t border-line px-4 py-2.5 text-left text-sm text-accent lg:hidden" onClick={() => setPane('inspector')}>
+            <button
+              type="button"
+              className="border-t border-line px-4 py-2.5 text-left text-sm text-accent lg:hidden"
+              onClick={() => setPane('inspector')}
+            >
               {t('openToken', { position: shownToken })}
             </button>
           ) : null}
         </div>
-        <aside className={`min-h-0 overflow-y-auto border-line lg:border-l ${only('inspector')}`} aria-label={t('tab.inspector')}>
+        <aside
+          className={`min-h-0 overflow-y-auto border-line lg:border-l ${only('inspector')}`}
+          aria-label={t('tab.inspector')}
+        >
           {shownToken !== null && tokens ? (
             <TokenInspector
               tokens={tokens}

@@ -11,7 +11,9 @@ const REFETCH_EVERY_MS = 1_200;
 const ASK_INSTEAD_EVERY_MS = 4_000;
 
 async function fetchTokens(trajectoryId: string, sequence: number, signal: AbortSignal): Promise<WireTokens> {
-  const response = await fetch(`/api/trajectories/${encodeURIComponent(trajectoryId)}/tokens?sequence=${sequence}`, { signal });
+  const response = await fetch(`/api/trajectories/${encodeURIComponent(trajectoryId)}/tokens?sequence=${sequence}`, {
+    signal,
+  });
   if (!response.ok) throw new Error(await sentenceOf(response));
   return decodeTokens(await response.arrayBuffer());
 }
@@ -64,7 +66,9 @@ export function useTrajectory(trajectoryId: string, sequence: number) {
   );
 
   // Until the group is complete its advantages are missing, so the feed is of use a little longer than the trajectory.
-  const waiting = detail !== undefined && (!detail.final || detail.siblings.some((row) => row.status === 'running' || row.status === 'queued'));
+  const waiting =
+    detail !== undefined &&
+    (!detail.final || detail.siblings.some((row) => row.status === 'running' || row.status === 'queued'));
   const [from, setFrom] = useState<string | null>(null);
   if (detail && from === null) setFrom(String(detail.eventSeq));
   const members = new Set(detail?.siblings.map((row) => row.trajectoryId));
@@ -74,7 +78,14 @@ export function useTrajectory(trajectoryId: string, sequence: number) {
       {
         enabled: waiting && from !== null,
         onData: ({ data }) => {
-          if (data.some((entry) => entry.trajectoryId === null || entry.trajectoryId === trajectoryId || (members.has(entry.trajectoryId) && entry.status !== null)))
+          if (
+            data.some(
+              (entry) =>
+                entry.trajectoryId === null ||
+                entry.trajectoryId === trajectoryId ||
+                (members.has(entry.trajectoryId) && entry.status !== null),
+            )
+          )
             refetchSoon();
         },
       },
