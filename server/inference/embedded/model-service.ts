@@ -134,7 +134,11 @@ export class ModelService {
         );
       }
       this.#current = next;
-      void old.dispose();
+      old
+        .dispose()
+        .catch((error) =>
+          this.#send({ kind: 'log', level: 'warn', message: `The old weights were not freed: ${error}` }),
+        );
       return next.info;
     } finally {
       this.#updating = false;
