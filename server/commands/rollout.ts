@@ -1,4 +1,5 @@
 /** `studio rollout`: starts a run, shows its progress and prints what came of it as one JSON object. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Cancelled } from '../core/errors';
 import type { RunDetail } from '../core/views';
 import type { StartRunRequest, StudioClient } from './client';
@@ -57,16 +58,7 @@ export function reportOf(run: RunDetail): RolloutReport {
   };
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
-  });
+/** Ends early, without an error, when the watching is stopped. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => undefined);
 }

@@ -21,8 +21,8 @@ export function turnGrammar(skill: Skill, tools: PromptTool[]): string {
   });
   const fields = skill.answerFormat.requiredFields.map((field) => `${literal(`${JSON.stringify(field)}: `)} scalar`);
   const lines = [
-    `root ::= "Thought: " [^\\n\\x00-\\x1f]{1,${THOUGHT_CHARS}} "\\n" ( "Action: " call "\\nObservation:" | "Answer: " answer )`,
-    `call ::= ${calls.join(' | ')}`,
+    `root ::= "Thought: " [^\\n\\x00-\\x1f]{1,${THOUGHT_CHARS}} "\\n" ( ${calls.length ? '"Action: " call "\\nObservation:" | ' : ''}"Answer: " answer )`,
+    ...(calls.length ? [`call ::= ${calls.join(' | ')}`] : []),
     `answer ::= "{" ${fields.length ? fields.join(' ", " ') : '""'} "}"`,
     'scalar ::= string | number | boolean',
     ...[...rules].map(([name, body]) => `${name} ::= ${body}`),

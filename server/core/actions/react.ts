@@ -110,10 +110,10 @@ function labelAt(text: string, at: number): { name: Label; width: number } | nul
   return null;
 }
 
-/** The offset of the line break before the next label, or the end of the text. */
+/** The start of the line with the next label, or the end of the text. A line break belongs to what it ends. */
 function nextLabel(text: string, from: number): number {
   for (let at = text.indexOf('\n', from); at !== -1; at = text.indexOf('\n', at + 1)) {
-    if (labelAt(text, at)) return at;
+    if (labelAt(text, at + 1)) return at + 1;
   }
   return text.length;
 }
