@@ -25,6 +25,12 @@ export function isWorthAsking(error: unknown): boolean {
   return code === null || !FINAL_CODES.has(code);
 }
 
+/** What an address names does not exist, or could not exist: the id is none, the name holds what no name may. */
+export function namesNothing(error: unknown): boolean {
+  const { code } = readServerProblem(error);
+  return code === 'NOT_FOUND' || code === 'BAD_REQUEST';
+}
+
 /** Only a path of this site may follow a sign-in: `//host`, `/\host` and `javascript:` may not. */
 export function safeNextPath(next: string | null): string {
   if (!next?.startsWith('/') || /[\\\p{Cc}]/u.test(next) || next.startsWith('//')) return '/';

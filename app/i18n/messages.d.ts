@@ -1,5 +1,5 @@
+import type { Locale } from '../../components/shell/locale';
 import type messages from '../../messages/en.json';
-import type { Locale } from './locale';
 
 /** A key that does not exist in the English messages is a type error. */
 declare module 'next-intl' {

@@ -1,6 +1,6 @@
 import { cookies, headers } from 'next/headers';
 import { getRequestConfig } from 'next-intl/server';
-import { chooseLocale, LOCALE_COOKIE } from './locale';
+import { chooseLocale, LOCALE_COOKIE } from '../../components/shell/locale';
 
 /** next-intl asks this once a request; messages are the ones of the chosen language, whole. */
 export default getRequestConfig(async () => {

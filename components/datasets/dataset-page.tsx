@@ -1,7 +1,7 @@
 'use client';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useTranslations } from 'next-intl';
-import { readServerProblem } from '@/components/server-errors';
+import { namesNothing, readServerProblem } from '@/components/server-errors';
 import { useTRPC } from '@/components/trpc';
 import { ButtonLink } from '@/components/ui/button';
 import { Chip } from '@/components/ui/chip';
@@ -22,7 +22,7 @@ export function DatasetPage({ name }: { name: string }) {
   const query = useInfiniteQuery(
     trpc.datasets.tasks.infiniteQueryOptions({ name, limit: 50 }, { getNextPageParam: (page) => page.nextCursor }),
   );
-  if (query.error && readServerProblem(query.error).code === 'NOT_FOUND')
+  if (query.error && namesNothing(query.error))
     return (
       <EmptyState title={t('notFound')} action={<ButtonLink href="/datasets">{t('toDatasets')}</ButtonLink>}>
         <span className="foreign-text">{readServerProblem(query.error).message}</span>

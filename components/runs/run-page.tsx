@@ -4,7 +4,7 @@ import { useTranslations } from 'next-intl';
 import { useCallback, useEffect } from 'react';
 import { GroupDots } from '@/components/charts/group-dots';
 import { RunHeatmap } from '@/components/charts/run-heatmap';
-import { readServerProblem } from '@/components/server-errors';
+import { namesNothing } from '@/components/server-errors';
 import { ButtonLink } from '@/components/ui/button';
 import { PageHeader } from '@/components/ui/page-header';
 import { Panel } from '@/components/ui/panel';
@@ -28,7 +28,7 @@ export function RunPage({ runId }: { runId: string }) {
     if (name) document.title = `${name.slice(0, 80)} · ${t('title')}`;
   }, [name, t]);
 
-  if (query.error && readServerProblem(query.error).code === 'NOT_FOUND')
+  if (query.error && namesNothing(query.error))
     return (
       <EmptyState title={t('notFound')} action={<ButtonLink href="/runs">{t('toRuns')}</ButtonLink>}>
         {t('notFoundHint')}

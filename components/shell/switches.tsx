@@ -2,8 +2,8 @@
 import { useRouter } from 'next/navigation';
 import { useLocale, useTranslations } from 'next-intl';
 import { useState } from 'react';
-import { LOCALES } from '@/app/i18n/locale';
 import { classNames } from '@/components/ui/class-names';
+import { LOCALES } from './locale';
 import { applyTheme, rememberPreference, THEMES, type Theme } from './preferences';
 
 /** Languages are written in themselves, so that whoever needs one can find it. */

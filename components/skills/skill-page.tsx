@@ -2,7 +2,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useTranslations } from 'next-intl';
 import { useState } from 'react';
-import { readServerProblem } from '@/components/server-errors';
+import { namesNothing, readServerProblem } from '@/components/server-errors';
 import { useTRPC } from '@/components/trpc';
 import { Button, ButtonLink } from '@/components/ui/button';
 import { Chip } from '@/components/ui/chip';
@@ -25,7 +25,7 @@ export function SkillPage({ name }: { name: string }) {
   const asked = Number(state.version);
   const version = Number.isInteger(asked) && asked >= 1 ? asked : undefined;
   const query = useQuery(trpc.skills.get.queryOptions({ name, version }, { placeholderData: keepPreviousData }));
-  if (query.error && readServerProblem(query.error).code === 'NOT_FOUND')
+  if (query.error && namesNothing(query.error))
     return (
       <EmptyState title={t('notFound')} action={<ButtonLink href="/skills">{t('toSkills')}</ButtonLink>}>
         <span className="foreign-text">{readServerProblem(query.error).message}</span>
