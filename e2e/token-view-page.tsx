@@ -3,9 +3,8 @@ import { NextIntlClientProvider } from 'next-intl';
 import { useEffect, useRef, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { type Channel, isChannel } from '../components/trajectory/channels';
-import type { TokenCanvasHandle } from '../components/trajectory/token-canvas';
 import { TokenInspector } from '../components/trajectory/token-inspector';
-import { TokenView } from '../components/trajectory/token-view';
+import { TokenView, type TokenViewHandle } from '../components/trajectory/token-view';
 import messages from '../messages/en.json';
 import { decodeTokens, type WireTokens } from '../server/core/tokens/wire';
 
@@ -31,7 +30,7 @@ window.firstPaint = () =>
       const canvas = document.querySelector<HTMLCanvasElement>('[data-token-canvas]');
       const context = canvas?.getContext('2d');
       if (canvas && context && canvas.width > 0) {
-        const { data } = context.getImageData(Math.floor(canvas.width / 3), 20, 200, 200);
+        const { data } = context.getImageData(0, 0, canvas.width, 160);
         for (let i = 4; i < data.length; i += 4)
           if (data[i] !== data[0]) return resolve(performance.now() - window.measured.askedAt);
       }
@@ -73,7 +72,7 @@ function Page() {
   const [made, setMade] = useState<{ advantages: number[]; stepRewards: number[] } | null>(null);
   const [selected, setSelected] = useState<number | null>(null);
   const [hovered, setHovered] = useState<number | null>(null);
-  const canvas = useRef<TokenCanvasHandle | null>(null);
+  const canvas = useRef<TokenViewHandle | null>(null);
   useEffect(() => {
     const load = async () => {
       const steps = await (await fetch(`/steps${location.search}`)).json();

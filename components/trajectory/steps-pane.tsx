@@ -1,6 +1,6 @@
 'use client';
 import { useTranslations } from 'next-intl';
-import { useEffect, useMemo, useRef } from 'react';
+import { memo, useEffect, useMemo, useRef } from 'react';
 import { RunHeatmap } from '@/components/charts/run-heatmap';
 import { decimal, signed } from '@/components/ui/numbers';
 import { PanelHeader } from '@/components/ui/panel';
@@ -8,7 +8,7 @@ import type { StepView, TrajectoryDetail } from '@/server/core/views';
 import { visibleLine } from './visible-line';
 
 /** The steps, each with reward and advantage, and the group as a heatmap in which this trajectory is outlined. */
-export function StepsPane({
+export const StepsPane = memo(function StepsPane({
   detail,
   step,
   onStep,
@@ -24,15 +24,7 @@ export function StepsPane({
   useEffect(() => {
     if (step !== null) list.current?.querySelector(`[data-step="${step}"]`)?.scrollIntoView({ block: 'nearest' });
   }, [step]);
-  const largest = useMemo(
-    () =>
-      Math.max(
-        1e-9,
-        ...detail.siblings.flatMap((row) => (row.advantages ?? []).map(Math.abs)),
-        ...detail.steps.map((own) => Math.abs(own.advantage ?? 0)),
-      ),
-    [detail],
-  );
+  const largest = useMemo(() => largestAdvantage(detail), [detail]);
   const group = useMemo(
     () => [
       {
@@ -89,6 +81,15 @@ export function StepsPane({
       </div>
     </div>
   );
+});
+
+/** The advantage whose bar is full: the largest of the group, so that siblings can be compared. */
+function largestAdvantage(detail: TrajectoryDetail): number {
+  let largest = 1e-9;
+  for (const row of detail.siblings)
+    for (const value of row.advantages ?? []) largest = Math.max(largest, Math.abs(value));
+  for (const own of detail.steps) largest = Math.max(largest, Math.abs(own.advantage ?? 0));
+  return largest;
 }
 
 function hasSignal(detail: TrajectoryDetail): boolean | null {
@@ -96,7 +97,7 @@ function hasSignal(detail: TrajectoryDetail): boolean | null {
   return known.length === 0 ? null : known.some((value) => value !== 0);
 }
 
-function StepItem({
+const StepItem = memo(function StepItem({
   step,
   largest,
   current,
@@ -119,7 +120,7 @@ function StepItem({
   return (
     <li
       data-step={step.stepNumber}
-      className={`border-b border-line-soft ${current ? 'bg-panel shadow-[inset_3px_0_var(--accent)]' : ''}`}
+      className={`border-b border-line-soft [contain-intrinsic-size:auto_3.5rem] [content-visibility:auto] ${current ? 'bg-panel shadow-[inset_3px_0_var(--accent)]' : ''}`}
     >
       <button
         type="button"
@@ -164,4 +165,4 @@ function StepItem({
       </button>
     </li>
   );
-}
+});

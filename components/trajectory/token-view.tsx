@@ -15,6 +15,10 @@ import { TokenLegend } from './token-legend';
 import { exactFloat32, numbersAt } from './token-numbers';
 import { visibleText } from './token-text';
 
+export interface TokenViewHandle extends TokenCanvasHandle {
+  openFind(): void;
+}
+
 export interface TokenViewProps {
   tokens: WireTokens;
   weights: readonly WeightSpan[];
@@ -29,7 +33,7 @@ export interface TokenViewProps {
   onChannel: (channel: Channel) => void;
   onSelect: (token: number) => void;
   onHover: (token: number | null) => void;
-  ref?: Ref<TokenCanvasHandle>;
+  ref?: Ref<TokenViewHandle>;
 }
 
 /** The tokens of one sequence with what colours them, a legend and a find box. */
@@ -56,6 +60,7 @@ export function TokenView(props: TokenViewProps) {
   useImperativeHandle(props.ref, () => ({
     reveal: (token) => canvas.current?.reveal(token),
     focus: () => canvas.current?.focus(),
+    openFind: () => setFinding(true),
   }));
 
   const step = useCallback(

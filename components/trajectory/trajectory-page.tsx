@@ -18,9 +18,8 @@ import type { StepHead } from './paint';
 import { SequenceChoice } from './sequence-choice';
 import { StepCalls, StepScore } from './step-details';
 import { StepsPane } from './steps-pane';
-import type { TokenCanvasHandle } from './token-canvas';
 import { TokenInspector } from './token-inspector';
-import { TokenView } from './token-view';
+import { TokenView, type TokenViewHandle } from './token-view';
 import { TrajectoryHeader } from './trajectory-header';
 import { useTrajectory } from './use-trajectory';
 
@@ -72,7 +71,7 @@ interface LoadedProps {
 function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, setUrl }: LoadedProps) {
   const t = useTranslations('trajectory.page');
   const router = useRouter();
-  const canvas = useRef<TokenCanvasHandle | null>(null);
+  const canvas = useRef<TokenViewHandle | null>(null);
   const [pane, setPane] = useState<Pane>('tokens');
   const [selected, setSelected] = useState<number | null>(() =>
     /^\d{1,9}$/.test(url.token) ? Number(url.token) : null,
@@ -134,6 +133,13 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
     },
     [tokens],
   );
+  const showStep = useCallback(
+    (number: number) => {
+      goToStep(number);
+      setPane('tokens');
+    },
+    [goToStep],
+  );
   const openTrajectory = useCallback(
     (id: string) => {
       const kept = new URLSearchParams(url.color ? { color: url.color } : {}).toString();
@@ -162,6 +168,11 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
     const onKey = (event: KeyboardEvent) => {
       if (isTyping(event) || event.defaultPrevented || event.shiftKey) return;
       if (event.key === 'j' || event.key === 'k') return goToSibling(event.key === 'j' ? 1 : -1);
+      if (event.key === '/') {
+        event.preventDefault();
+        canvas.current?.openFind();
+        return;
+      }
       if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return;
       const at = detail.steps.findIndex((own) => own.stepNumber === step);
       const next = detail.steps[event.key === 'ArrowDown' ? at + 1 : Math.max(0, at - 1)];
@@ -187,15 +198,7 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
       </div>
       <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)] lg:grid-cols-[17rem_minmax(0,1fr)_18rem]">
         <div className={`min-h-0 border-line lg:border-r ${only('steps')}`}>
-          <StepsPane
-            detail={detail}
-            step={step}
-            onStep={(number) => {
-              goToStep(number);
-              setPane('tokens');
-            }}
-            onOpen={openTrajectory}
-          />
+          <StepsPane detail={detail} step={step} onStep={showStep} onOpen={openTrajectory} />
         </div>
         <div className={`flex min-h-0 min-w-0 flex-col ${only('tokens')}`}>
           <SequenceChoice

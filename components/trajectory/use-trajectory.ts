@@ -1,5 +1,5 @@
 'use client';
-import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useSubscription } from '@trpc/tanstack-react-query';
 import { useEffect, useRef, useState } from 'react';
 import { useTRPC } from '@/components/trpc';
@@ -47,7 +47,6 @@ export function useTrajectory(trajectoryId: string, sequence: number) {
     staleTime: detail?.final ? Number.POSITIVE_INFINITY : 0,
     // Comparing a million numbers to find that they are other numbers helps nobody.
     structuralSharing: false,
-    placeholderData: keepPreviousData,
   });
 
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
