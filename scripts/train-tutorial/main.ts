@@ -24,8 +24,8 @@ import { train } from './train';
 
 const MODEL_NAME = 'tutorial';
 const SHAPE: LlamaShape = { vocabulary: 464, width: 64, layers: 3, heads: 4, hidden: 192, context: 512 };
-const PLAN = { steps: 500, batch: 16, learningRate: 1e-2, warmUp: 30, shards: 2 };
-const DEMONSTRATIONS = 8_000;
+const PLAN = { steps: 600, batch: 16, learningRate: 6e-3, warmUp: 30, shards: 2 };
+const DEMONSTRATIONS = 9_600;
 const GROUP_SIZE = 8;
 
 const samples = new URL('../../samples/', import.meta.url);
