@@ -141,6 +141,8 @@ export class AsyncRolloutEngine {
       fresh: job.fresh,
     });
     if (session.state.phase === 'done') return session;
+    // The log was being read while the engine closed; nobody would take it up any more.
+    if (this.closing) throw new Interrupted('The engine is closing.');
     return new Promise<Session>((resolve, reject) => {
       void this.start(job, session, resolve, reject);
     });
@@ -158,10 +160,11 @@ export class AsyncRolloutEngine {
         controller.abort(new TimedOut(`The trajectory passed its deadline of ${Math.round(job.deadlineMs / 1000)} s.`)),
       Math.max(0, job.deadlineMs),
     );
-    const onAbort = (): void =>
-      controller.abort(
-        job.signal?.reason instanceof Error ? job.signal.reason : new Cancelled('The run was cancelled.'),
-      );
+    const onAbort = (): void => {
+      const cause: unknown = job.signal?.reason;
+      // A plain abort() is a request like any other, not a failure of the trajectory.
+      controller.abort(isStudioError(cause) ? cause : new Cancelled('The trajectory was stopped.', {}, { cause }));
+    };
     if (job.signal?.aborted) onAbort();
     else job.signal?.addEventListener('abort', onAbort, { once: true });
     let env: AgentEnv | null = null;

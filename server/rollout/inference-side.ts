@@ -15,51 +15,92 @@ interface Waiting {
 
 export class InferenceSide {
   private readonly queue = new WorkQueue<Waiting>();
-  private readonly loops: Promise<void>[];
+  private readonly sending = new Set<Promise<void>>();
   private inFlight = 0;
+  private planned = false;
+  private closed = false;
 
   /** @param maxInFlight requests with the backend at once. @param batchSize requests merged into one call. */
   constructor(
     private readonly backend: Pick<InferenceBackend, 'generate'>,
     private readonly limits: { maxInFlight: number; batchSize: number },
     private readonly now: () => number,
-  ) {
-    const calls = Math.max(1, Math.ceil(limits.maxInFlight / limits.batchSize));
-    this.loops = Array.from({ length: calls }, () => this.work());
-  }
+  ) {}
 
+  /**
+   * Rejects as soon as the request's signal says stop, whether it waits, is with a backend that listens, or with one
+   * that does not; a place in flight is free again only when the backend has let go.
+   */
   generate = (request: GenerationRequest): Promise<{ result: GenerationResult; queuedMs: number }> =>
-    new Promise((resolve, reject) => this.queue.put({ request, since: this.now(), resolve, reject }));
+    new Promise((resolve, reject) => {
+      const { signal } = request;
+      if (this.closed) return reject(closedError());
+      if (signal?.aborted) return reject(stopReason(signal));
+      const onAbort = (): void => reject(stopReason(signal));
+      signal?.addEventListener('abort', onAbort, { once: true });
+      this.queue.put({
+        request,
+        since: this.now(),
+        resolve(value) {
+          signal?.removeEventListener('abort', onAbort);
+          resolve(value);
+        },
+        reject(error) {
+          signal?.removeEventListener('abort', onAbort);
+          reject(error);
+        },
+      });
+      this.plan();
+    });
 
   stats(): { inFlight: number; waiting: number } {
     return { inFlight: this.inFlight, waiting: this.queue.waiting };
   }
 
   async close(): Promise<void> {
-    for (let item = this.queue.takeNow(); item; item = this.queue.takeNow())
-      item.reject(new Cancelled('The inference side was closed.'));
-    this.queue.close();
-    await Promise.all(this.loops);
+    this.closed = true;
+    for (let item = this.queue.takeNow(); item; item = this.queue.takeNow()) item.reject(closedError());
+    await Promise.all(this.sending);
   }
 
-  private async work(): Promise<void> {
-    for (;;) {
-      const first = await this.queue.take();
-      if (!first) return;
-      const batch = [first];
-      while (batch.length < this.limits.batchSize) {
-        const next = this.queue.takeNow();
-        if (!next) break;
-        batch.push(next);
-      }
-      await this.send(batch.filter((item) => !dropAborted(item)));
+  /** Sends after this turn of the event loop, so that what is asked for at the same time goes out in one call. */
+  private plan(): void {
+    if (this.planned) return;
+    this.planned = true;
+    setImmediate(() => {
+      this.planned = false;
+      this.sendWaiting();
+    });
+  }
+
+  private sendWaiting(): void {
+    const { maxInFlight, batchSize } = this.limits;
+    while (this.inFlight < maxInFlight && this.queue.waiting > 0) {
+      const batch = this.takeBatch(Math.min(batchSize, maxInFlight - this.inFlight));
+      if (batch.length === 0) return;
+      this.inFlight += batch.length;
+      const sent = this.send(batch).finally(() => {
+        this.inFlight -= batch.length;
+        this.sending.delete(sent);
+        this.plan();
+      });
+      this.sending.add(sent);
     }
   }
 
+  /** A request whose trajectory has stopped never reaches the backend. */
+  private takeBatch(most: number): Waiting[] {
+    const batch: Waiting[] = [];
+    while (batch.length < most) {
+      const item = this.queue.takeNow();
+      if (!item) break;
+      if (!item.request.signal?.aborted) batch.push(item);
+    }
+    return batch;
+  }
+
   private async send(batch: Waiting[]): Promise<void> {
-    if (batch.length === 0) return;
     const sentAt = this.now();
-    this.inFlight += batch.length;
     try {
       const results = await this.backend.generate(batch.map((item) => item.request));
       batch.forEach((item, i) => {
@@ -69,15 +110,10 @@ export class InferenceSide {
       });
     } catch (error) {
       for (const item of batch) item.reject(error);
-    } finally {
-      this.inFlight -= batch.length;
     }
   }
 }
 
-/** A request whose trajectory has stopped never reaches the backend. */
-function dropAborted(item: Waiting): boolean {
-  if (!item.request.signal?.aborted) return false;
-  item.reject(item.request.signal.reason ?? new Cancelled('The trajectory was stopped.'));
-  return true;
-}
+const closedError = (): Cancelled => new Cancelled('The inference side was closed.');
+const stopReason = (signal: AbortSignal | undefined): unknown =>
+  signal?.reason ?? new Cancelled('The trajectory was stopped.');

@@ -1,0 +1,228 @@
+/**
+ * A backend whose policy is a script, with the corners real servers have: tokens of more than a byte that its own
+ * tokenizer would never choose (so text read back gives other ids), a template that may drop earlier thinking, delays,
+ * failures, numbers that are no log-probabilities, requests that do not listen to their signal.
+ */
+import { Cancelled, Invalid, Unavailable } from '../../core/errors';
+import type { ChatMessage } from '../../core/events';
+import type { LogprobKind } from '../../core/vocabulary';
+import type {
+  BackendCapabilities,
+  EncodedText,
+  GenerationRequest,
+  GenerationResult,
+  InferenceBackend,
+} from '../../inference/backend';
+import { StopStrings } from '../../inference/embedded/stop-strings';
+
+export const TURN_END = 256;
+export const TURN_START = 257;
+const CONTROL = new Map([
+  ['<|im_end|>', TURN_END],
+  ['<|im_start|>', TURN_START],
+]);
+/** Ids of the policy's own longer tokens; `tokenize` never gives one. */
+const FIRST_PIECE = 300;
+
+export interface ScriptedReply {
+  /** The turn; the end-of-turn token follows it. */
+  text: string;
+  delayMs?: number;
+  /** Instead of a turn. */
+  error?: Error;
+  /** Does not stop when it is asked to. */
+  deaf?: boolean;
+  /** Tokens after which this server stops by itself, as if the limit were lower. */
+  mostTokens?: number;
+  logprob?: (k: number) => number;
+}
+
+export interface ScriptInput {
+  /** The text of all prompt tokens, control tokens spelled out. */
+  prompt: string;
+  /** Observations the agent has had since the task, counted in the prompt. */
+  turn: number;
+  /** 1 for the first request of this trajectory at this prompt. */
+  attempt: number;
+  affinityKey: string;
+  seed: number;
+}
+
+export interface ScriptedOptions {
+  script(input: ScriptInput): string | ScriptedReply;
+  /** Longer tokens the policy samples wherever its text has them. */
+  pieces?: readonly string[];
+  /** The template leaves `<think>…</think>` out of every assistant turn but the one being written. */
+  dropsThinking?: boolean;
+  canScore?: boolean;
+  kind?: LogprobKind;
+  /** What scoring gives for token k. */
+  score?: (k: number) => number;
+  contextLength?: number;
+  maxInFlight?: number;
+  batchSize?: number;
+}
+
+export class ScriptedBackend implements InferenceBackend {
+  readonly name = 'scripted';
+  /** Sizes of the calls, and the most requests there were at once. */
+  readonly calls: number[] = [];
+  readonly requests: GenerationRequest[] = [];
+  mostInFlight = 0;
+  readonly #options: ScriptedOptions;
+  readonly #pieces: readonly { bytes: Uint8Array; id: number }[];
+  readonly #attempts = new Map<string, number>();
+  #inFlight = 0;
+
+  constructor(options: ScriptedOptions) {
+    this.#options = options;
+    this.#pieces = (options.pieces ?? [])
+      .map((piece, k) => ({ bytes: new TextEncoder().encode(piece), id: FIRST_PIECE + k }))
+      .sort((a, b) => b.bytes.length - a.bytes.length);
+  }
+
+  async generate(requests: GenerationRequest[]): Promise<PromiseSettledResult<GenerationResult>[]> {
+    this.calls.push(requests.length);
+    this.requests.push(...requests);
+    this.#inFlight += requests.length;
+    this.mostInFlight = Math.max(this.mostInFlight, this.#inFlight);
+    const results = await Promise.allSettled(requests.map((request) => this.#generate(request)));
+    this.#inFlight -= requests.length;
+    return results;
+  }
+
+  async getLogprobs(pairs: { completionIds: Int32Array }[]): Promise<Float32Array[]> {
+    if (!this.#options.canScore) throw new Unavailable('The scripted backend was told not to score.');
+    return pairs.map(({ completionIds }) => Float32Array.from(completionIds, (_, k) => this.#options.score?.(k) ?? -2));
+  }
+
+  async updateWeights(): Promise<void> {
+    throw new Invalid('The scripted backend has no weights.');
+  }
+
+  async tokenize(text: string, { special }: { special: boolean }): Promise<EncodedText> {
+    const parts = special ? text.split(/(<\|im_end\|>|<\|im_start\|>)/) : [text];
+    return this.#encoded(
+      parts.flatMap((part) => {
+        const control = special ? CONTROL.get(part) : undefined;
+        return control === undefined ? [...new TextEncoder().encode(part)] : [control];
+      }),
+    );
+  }
+
+  async applyTemplate(
+    messages: ChatMessage[],
+    { addGenerationPrompt }: { addGenerationPrompt: boolean },
+  ): Promise<string> {
+    const turns = messages.map(({ role, content }) => {
+      const kept =
+        this.#options.dropsThinking && role === 'assistant'
+          ? content.replace(/<think>[\s\S]*?<\/think>\n?/g, '')
+          : content;
+      return `<|im_start|>${role}\n${kept}<|im_end|>\n`;
+    });
+    return turns.join('') + (addGenerationPrompt ? '<|im_start|>assistant\n' : '');
+  }
+
+  async health(): Promise<{ ok: boolean; message: string }> {
+    return { ok: true, message: 'Follows a script.' };
+  }
+
+  async capabilities(): Promise<BackendCapabilities> {
+    return this.capabilitiesNow();
+  }
+
+  capabilitiesNow(): BackendCapabilities {
+    const { kind = 'raw', canScore = false, contextLength = 100_000, maxInFlight = 16, batchSize = 1 } = this.#options;
+    return {
+      tokenIds: true,
+      logprobs: kind,
+      canScore,
+      constraints: [],
+      canUpdateWeights: false,
+      contextLength,
+      modelName: 'script',
+      batchSize,
+      maxInFlight,
+    };
+  }
+
+  async close(): Promise<void> {}
+
+  async #generate({ promptIds, options, affinityKey, signal }: GenerationRequest): Promise<GenerationResult> {
+    if (signal?.aborted) throw new Cancelled('The generation was stopped on request.');
+    const key = `${affinityKey} ${promptIds.length}`;
+    const attempt = (this.#attempts.get(key) ?? 0) + 1;
+    this.#attempts.set(key, attempt);
+    const prompt = new TextDecoder().decode(this.#encoded([...promptIds]).bytes);
+    const told = prompt.slice(prompt.indexOf('<|im_start|>user'));
+    const turn = told.split('Observation:').length - 1;
+    const said = this.#options.script({ prompt, turn, attempt, affinityKey, seed: options.seed });
+    const reply: ScriptedReply = typeof said === 'string' ? { text: said } : said;
+    if (reply.delayMs !== undefined) await wait(reply.delayMs, reply.deaf ? undefined : signal);
+    if (reply.error) throw reply.error;
+    const most = Math.min(options.maxTokens, reply.mostTokens ?? Number.POSITIVE_INFINITY);
+    const stops = new StopStrings(options.stop);
+    const ids: number[] = [];
+    let finishReason: GenerationResult['finishReason'] = 'length';
+    let stopString: string | null = null;
+    for (const id of [...this.#sample(reply.text), TURN_END]) {
+      if (ids.length === most) break;
+      ids.push(id);
+      if (id === TURN_END) finishReason = 'eos';
+      else stopString = stops.push(this.#bytesOf(id));
+      if (stopString !== null) finishReason = 'stop';
+      if (finishReason !== 'length') break;
+    }
+    return {
+      ...this.#encoded(ids),
+      logprobs: Float32Array.from(ids, (_, k) => reply.logprob?.(k) ?? -1),
+      logprobKind: this.#options.kind ?? 'raw',
+      finishReason,
+      stopString,
+      weightVersions: [{ version: 'w1', start: 0, end: ids.length }],
+    };
+  }
+
+  /** Longest piece first: not the way its tokenizer splits the same text. */
+  #sample(text: string): number[] {
+    const bytes = new TextEncoder().encode(text);
+    const ids: number[] = [];
+    for (let at = 0; at < bytes.length; ) {
+      const piece = this.#pieces.find((p) => p.bytes.every((byte, k) => bytes[at + k] === byte));
+      ids.push(piece?.id ?? (bytes[at] as number));
+      at += piece?.bytes.length ?? 1;
+    }
+    return ids;
+  }
+
+  #bytesOf(id: number): Uint8Array {
+    const piece = this.#pieces.find((p) => p.id === id);
+    if (piece) return piece.bytes;
+    for (const [text, control] of CONTROL) if (control === id) return new TextEncoder().encode(text);
+    return Uint8Array.of(id);
+  }
+
+  #encoded(ids: readonly number[]): EncodedText {
+    const parts = ids.map((id) => this.#bytesOf(id));
+    let total = 0;
+    const byteEnds = Uint32Array.from(parts, (part) => {
+      total += part.length;
+      return total;
+    });
+    const bytes = new Uint8Array(total);
+    parts.forEach((part, k) => void bytes.set(part, (byteEnds[k] as number) - part.length));
+    return { ids: Int32Array.from(ids), bytes, byteEnds };
+  }
+}
+
+function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(new Cancelled('The generation was stopped on request.'));
+    };
+    signal?.addEventListener('abort', stop, { once: true });
+  });
+}
