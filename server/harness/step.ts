@@ -107,7 +107,8 @@ async function generate(session: Session, deps: HarnessDeps, signal: AbortSignal
     },
   });
   const scored = await withRawLogprobs(deps, promptIds, result, signal);
-  const sampled = readSampledTurn(scored, state.stepNumber, sequence.length, `trajectory ${deps.trajectoryId}`);
+  const where = `trajectory ${deps.trajectoryId}`;
+  const sampled = readSampledTurn(scored, state.stepNumber, sequence.length, where, capabilities.canScore);
   await session.append([
     {
       type: 'generation.completed',

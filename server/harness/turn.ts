@@ -16,14 +16,20 @@ export interface SampledTurn {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** @param where names the trajectory in the error of an unusable log-probability */
+/**
+ * Throws Invalid for an answer no log can be folded from, and for a number that is no log-probability.
+ * @param where names the trajectory in these errors
+ * @param everyTokenScored the backend can score, so a token without a number is an error too
+ */
 export function readSampledTurn(
   result: GenerationResult,
   stepNumber: number,
   firstPosition: number,
   where: string,
+  everyTokenScored: boolean,
 ): SampledTurn {
-  checkLogprobs(result, firstPosition, where);
+  checkShape(result, where);
+  checkLogprobs(result, firstPosition, where, everyTokenScored);
   const turnEnd = endOfTurnBytes(result);
   const parsed = parseReact(result.bytes.subarray(0, turnEnd), cutOf(result));
   const n = result.ids.length;
@@ -77,16 +83,33 @@ function lastIndexOfBytes(haystack: Uint8Array, needle: Uint8Array): number {
   return -1;
 }
 
-/** The boundary where a number that is no log-probability is refused; NaN means "none" and is scored afterwards. */
-function checkLogprobs(result: GenerationResult, firstPosition: number, where: string): void {
-  const { ids, logprobs, byteEnds } = result;
-  if (logprobs.length !== ids.length || byteEnds.length !== ids.length)
+/** Before anything is durable: a chunk that cannot be appended would make the log unreadable for good. */
+function checkShape({ ids, logprobs, bytes, byteEnds, weightVersions }: GenerationResult, where: string): void {
+  const n = ids.length;
+  if (logprobs.length !== n || byteEnds.length !== n)
     throw new Invalid(
-      `The backend returned ${ids.length} tokens but ${logprobs.length} log-probabilities for ${where}.`,
+      `The backend returned ${n} tokens but ${logprobs.length} log-probabilities and ${byteEnds.length} texts for ${where}.`,
     );
+  let at = 0;
+  for (const end of byteEnds) {
+    if (end < at) throw new Invalid(`The backend returned tokens whose texts overlap for ${where}.`);
+    at = end;
+  }
+  if (at !== bytes.length)
+    throw new Invalid(`The backend returned ${bytes.length} bytes for tokens of ${at} bytes for ${where}.`);
+  at = 0;
+  for (const { version, start, end } of weightVersions) {
+    if (start < at || end < start || end > n)
+      throw new Invalid(`The backend says weights ${version} made tokens ${start} to ${end} of ${n} for ${where}.`);
+    at = end;
+  }
+}
+
+/** The boundary where a number that is no log-probability is refused. */
+function checkLogprobs({ logprobs }: GenerationResult, firstPosition: number, where: string, every: boolean): void {
   for (let i = 0; i < logprobs.length; i++) {
     const value = logprobs[i] as number;
-    if (Number.isNaN(value)) continue;
+    if (Number.isNaN(value) && !every) continue;
     // -9999 and the lowest float are how servers spell minus infinity; a sampled token cannot have it.
     if (!(value <= 1e-4 && value > -9000))
       throw new Invalid(

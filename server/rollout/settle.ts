@@ -6,6 +6,7 @@ import type { Tx } from '../../db/connection';
 import { appendRunEvent } from '../../db/queries/events';
 import { completeGroup, completeRunIfEnded, type EndedGroup, takeEndedGroup } from '../../db/queries/groups';
 import { type FinishTrajectoryInput, finishTrajectory } from '../../db/queries/trajectories';
+import type { TokenSequence } from '../core/tokens/chunk';
 import { computeAdvantages } from '../core/training/advantages';
 import { groupStatistics } from '../core/training/statistics';
 import { isCounted } from '../core/training/trajectory';
@@ -94,13 +95,20 @@ function finalColumns({ trajectoryId, workerId, session }: TrajectoryEnd, nowMs:
       ...new Set(results.map((result) => result.sandboxLevel).filter((level): level is SandboxLevel => level !== null)),
     ],
     humanEdited: false,
-    sequences: state.sequences.map((builder) => ({
-      sequence: builder.finish(),
-      logprobKind,
-      truncated: end.status === 'truncated',
-      approximate: false,
-    })),
+    sequences: state.sequences
+      .map((builder) => builder.finish())
+      .map((sequence) => ({
+        sequence,
+        logprobKind,
+        truncated: end.status === 'truncated',
+        approximate: hasUnscoredToken(sequence),
+      })),
   };
+}
+
+/** A sampled token without a number, from a backend that cannot score: no loss can be exact with it. */
+function hasUnscoredToken({ mask, logprobs }: TokenSequence): boolean {
+  return mask.some((sampled, k) => sampled === 1 && Number.isNaN(logprobs[k]));
 }
 
 function countBy(words: readonly string[]): Record<string, number> {
