@@ -177,7 +177,8 @@ async function complete(
       }),
     ],
   );
-  site.observe({ tool: call.tool, status: outcome.status, durationMs: result.durationMs });
+  // A name that no tool has is the model's invention: it must not become a label of its own.
+  site.observe({ tool: tool ? call.tool : 'unknown', status: outcome.status, durationMs: result.durationMs });
   return result;
 }
 

@@ -30,8 +30,8 @@ export class ToolEnv implements AgentEnv {
     const score = scoreStep({ skill, task, calls: turn.calls, results, history, judge: this.hasJudge });
     const terminated = turn.answer !== null;
     const truncated = !terminated && action.lastRound;
-    const problem = results.length === 0 && !terminated ? turn.problem : null;
-    const observation = terminated ? '' : observe(turn.calls, results, turn.problem);
+    const problem = terminated ? null : turn.problem;
+    const observation = terminated || truncated ? '' : observe(turn.calls, results, problem);
     const step = {
       step_number: stepNumber,
       actions: turn.calls,
@@ -79,11 +79,12 @@ export class ToolEnv implements AgentEnv {
   }
 }
 
-/** What the model reads: the one result as it is, several numbered in call order, or what was wrong with the turn. */
+/** What the model reads: the one result as it is, several numbered in call order, and what was wrong with the turn. */
 function observe(calls: readonly ToolCall[], results: readonly ToolResult[], problem: string | null): string {
-  if (results.length === 0) return `error: ${problem ?? 'The turn could not be read.'}`;
-  if (results.length === 1 && results[0]) return results[0].observation;
-  return results
-    .map((result) => `[${result.callIndex + 1}] ${calls[result.callIndex]?.tool ?? result.tool}: ${result.observation}`)
-    .join('\n');
+  const told =
+    results.length === 1 && results[0]
+      ? [results[0].observation]
+      : results.map((r) => `[${r.callIndex + 1}] ${calls[r.callIndex]?.tool ?? r.tool}: ${r.observation}`);
+  if (problem !== null) told.push(`error: ${problem}`);
+  return told.join('\n');
 }

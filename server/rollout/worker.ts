@@ -230,11 +230,14 @@ export class Worker {
   private async drop(claim: ClaimedTrajectory, error: unknown): Promise<void> {
     const { logger, database, ambient } = this.options;
     const where = { trajectoryId: claim.trajectoryId, runId: claim.runId };
-    if (error instanceof Interrupted || error instanceof Conflict) {
+    if (error instanceof Interrupted) {
       logger.debug({ ...where, reason: error.message }, 'trajectory let go');
       return;
     }
-    logger.error({ ...where, err: error }, 'trajectory could not be kept; it is tried again from its log');
+    // A conflict means most often that another worker holds it, and giving it back then changes nothing. Where it is
+    // still ours (an append whose acknowledgement was lost came twice) nobody else would ever take it up again.
+    if (error instanceof Conflict) logger.debug({ ...where, reason: error.message }, 'trajectory let go');
+    else logger.error({ ...where, err: error }, 'trajectory could not be kept; it is tried again from its log');
     const back = { trajectoryId: claim.trajectoryId, workerId: this.workerId, afterMs: ambient.now() + RETRY_MS };
     // When the database is gone this fails too; then the lease runs out by itself.
     await giveBackTrajectory(database.db, back).catch(() => undefined);
