@@ -20,14 +20,13 @@ import { AsyncRolloutEngine } from '../server/rollout/engine';
 import { ToolEnv } from '../server/rollout/tool-env';
 import type { SandboxPool } from '../server/sandbox/sandbox';
 import type { ServiceContext } from '../server/services/context';
-import { insertTestRun, type TestRun } from '../server/services/testing/insert-test-run';
 import { createToolRegistry } from '../server/tools/registry';
 import { BaseTool, type ToolOutcome, type ToolSchema } from '../server/tools/tool';
 import { boundedFigure, cpuMs, type Figure, printReport, progress, round } from './figure';
+import { type BenchRun, insertBenchRun } from './insert-run';
 
 const ROUNDS = 3;
-/** Each of the run's two groups. */
-const GROUP_SIZE = 128;
+const TRAJECTORIES = 256;
 const STEPS = 6;
 
 const SKILL = `skill_name: bench
@@ -114,22 +113,21 @@ try {
     metadata: { secret: 8, low: 1, high: 16 },
     skill: null,
   };
-  const backend = new InstantBackend({ script: turnAfter, maxInFlight: 2 * GROUP_SIZE });
+  const backend = new InstantBackend({ script: turnAfter, maxInFlight: TRAJECTORIES });
   const capabilities = await backend.capabilities();
 
   /** Every trajectory of the run at once; a fresh engine, as its queues must not carry over. */
-  const rollOut = async (run: TestRun): Promise<{ steps: number; events: number }> => {
+  const rollOut = async (run: BenchRun): Promise<{ steps: number; events: number }> => {
     const engine = new AsyncRolloutEngine({
       backend,
       capabilities,
       store,
-      toolWorkers: 2 * GROUP_SIZE,
+      toolWorkers: TRAJECTORIES,
       ambient,
       logger: silentLogger,
     });
-    const members = run.groups.flatMap((group) => group.members);
     const counts = await Promise.all(
-      members.map(async ({ trajectoryId, sessionId }, seed) => {
+      run.members.map(async ({ trajectoryId, sessionId, seed }) => {
         const session = await engine.run({
           trajectoryId,
           sessionId,
@@ -170,9 +168,9 @@ try {
   const rssMb: number[] = [];
   const gc = globalThis.gc ?? (() => undefined);
   // Compiled and connected before anything is counted.
-  await rollOut(await insertTestRun(ctx, { groupSize: 16 }));
+  await rollOut(await insertBenchRun(ctx, { skillYaml: SKILL, groupSize: 32 }));
   for (let turn = 0; turn < ROUNDS; turn++) {
-    const run = await insertTestRun(ctx, { groupSize: GROUP_SIZE });
+    const run = await insertBenchRun(ctx, { skillYaml: SKILL, groupSize: TRAJECTORIES });
     const [cpu, started] = [process.cpuUsage(), performance.now()];
     const { steps, events } = await rollOut(run);
     const [used, seconds] = [cpuMs(cpu), (performance.now() - started) / 1000];
@@ -189,7 +187,7 @@ try {
   }
   const growth = (heapMb.at(-1) ?? 0) - (heapMb[0] ?? 0);
   const figures: Record<string, Figure> = {
-    [`harness: CPU a step, ${2 * GROUP_SIZE} trajectories at once`]: boundedFigure(cpuPerStep, 'ms', { below: 2 }),
+    [`harness: CPU a step, ${TRAJECTORIES} trajectories at once`]: boundedFigure(cpuPerStep, 'ms', { below: 2 }),
     'harness: durable events a second': boundedFigure(eventsPerSecond, 'events/s', null),
     'harness: durable events a second of CPU': boundedFigure(eventsPerCpuSecond, 'events/s', null),
     'harness: growth of the heap from the first round to the last': {
