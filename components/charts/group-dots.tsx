@@ -1,6 +1,6 @@
 'use client';
 import { useTranslations } from 'next-intl';
-import { type KeyboardEvent, type PointerEvent, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, useMemo, useRef, useState } from 'react';
 import { decimal } from '@/components/ui/numbers';
 import { EmptyState } from '@/components/ui/state';
 import type { GroupRow } from '@/server/core/views';
@@ -57,7 +57,7 @@ export function GroupDots({ groups, onOpen }: { groups: readonly GroupRow[]; onO
     paint(surface, lines, axis, scroller.current?.scrollTop ?? 0, cursor, hovered);
   });
 
-  function nearest(event: PointerEvent): { line: number; dot: number } | null {
+  function nearest(event: { clientX: number; clientY: number }): { line: number; dot: number } | null {
     if (!scroller.current) return null;
     const box = scroller.current.getBoundingClientRect();
     const index = Math.floor((event.clientY - box.top + scroller.current.scrollTop - AXIS) / ROW);
@@ -125,7 +125,7 @@ export function GroupDots({ groups, onOpen }: { groups: readonly GroupRow[]; onO
           setHovered(null);
           setTip(null);
         }}
-        onClick={(event) => open(nearest(event as unknown as PointerEvent))}
+        onClick={(event) => open(nearest(event))}
         onKeyDown={onKeyDown}
       >
         <div style={{ height: AXIS + lines.length * ROW + 4 }} />

@@ -83,7 +83,7 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
     setCursor((at) => (at && at.row < layout.rows.length ? at : null));
   }, [layout]);
 
-  function cellAt(event: PointerEvent): HeatmapCell | null {
+  function cellAt(event: { clientX: number; clientY: number }): HeatmapCell | null {
     if (!scroller.current) return null;
     const box = scroller.current.getBoundingClientRect();
     const y = event.clientY - box.top + scroller.current.scrollTop - 2;
@@ -184,7 +184,7 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
             setHovered(null);
             setTip(null);
           }}
-          onClick={(event) => open(cellAt(event as unknown as PointerEvent))}
+          onClick={(event) => open(cellAt(event))}
           onKeyDown={onKeyDown}
         >
           <div style={{ height: layout.height + 6 }} />

@@ -59,6 +59,7 @@ export function TokenCanvas(props: TokenCanvasProps) {
   const hovered = useRef<number | null>(null);
   const range = useRef<{ anchor: number; from: number; to: number } | null>(null);
   const dragging = useRef(false);
+  const touched = useRef(false);
   // Where to go once the layout has reached it: a token, at so many pixels from the top (null: only into view).
   const pending = useRef<{ token: number; offset: number | null } | null>(null);
   const followEnd = useRef(false);
@@ -169,7 +170,7 @@ export function TokenCanvas(props: TokenCanvasProps) {
   }
   useImperativeHandle(props.ref, () => ({ reveal, focus: () => scroller.current?.focus({ preventScroll: true }) }));
 
-  function tokenAt(event: PointerEvent): number | null {
+  function tokenAt(event: { clientX: number; clientY: number }): number | null {
     const layout = layouts.current();
     const place = geometry.current;
     if (!layout || !place || !scroller.current || layout.rowCount === 0) return null;
@@ -196,6 +197,9 @@ export function TokenCanvas(props: TokenCanvasProps) {
   }
 
   function onPointerDown(event: PointerEvent): void {
+    // A finger that comes down may be about to scroll: only its tap (the click) chooses.
+    touched.current = event.pointerType === 'touch';
+    if (touched.current) return;
     const token = event.button === 0 ? tokenAt(event) : null;
     if (token === null) return;
     if (event.shiftKey && selected !== null) extendRange(token, range.current?.anchor ?? selected);
@@ -272,6 +276,10 @@ export function TokenCanvas(props: TokenCanvasProps) {
         }}
         onPointerDown={onPointerDown}
         onPointerMove={onPointerMove}
+        onClick={(event) => {
+          const token = touched.current ? tokenAt(event) : null;
+          if (token !== null) latest.current.onSelect(token);
+        }}
         onPointerUp={() => {
           dragging.current = false;
         }}

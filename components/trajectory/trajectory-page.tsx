@@ -30,8 +30,10 @@ type Pane = (typeof PANES)[number];
 export function TrajectoryPage({ runId, trajectoryId }: { runId: string; trajectoryId: string }) {
   const t = useTranslations('trajectory.page');
   const [url, setUrl] = useUrlState(['color', 'token', 'sequence']);
-  const sequence = /^\d{1,6}$/.test(url.sequence) ? Number(url.sequence) : 0;
-  const { query, tokens, live } = useTrajectory(trajectoryId, sequence);
+  const { query, tokens, sequence, live } = useTrajectory(
+    trajectoryId,
+    /^\d{1,6}$/.test(url.sequence) ? Number(url.sequence) : 0,
+  );
   const sentence = useErrorSentence();
   if (query.error && readServerProblem(query.error).code === 'NOT_FOUND')
     return (

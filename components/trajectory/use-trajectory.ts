@@ -33,17 +33,19 @@ async function sentenceOf(response: Response): Promise<string> {
 }
 
 /** A trajectory and the tokens of one of its sequences; while it runs, both follow its run's feed. */
-export function useTrajectory(trajectoryId: string, sequence: number) {
+export function useTrajectory(trajectoryId: string, asked: number) {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
   const options = trpc.trajectories.get.queryOptions({ trajectoryId });
   const query = useQuery(options);
   const detail = query.data;
-  const tokensKey = ['tokens', trajectoryId, sequence];
+  // An address is written by anyone: a sequence that does not exist is the first one.
+  const known = detail?.sequences ?? [];
+  const sequence = known.some((own) => own.index === asked) ? asked : (known[0]?.index ?? 0);
   const tokens = useQuery({
-    queryKey: tokensKey,
+    queryKey: ['tokens', trajectoryId, sequence],
     queryFn: ({ signal }) => fetchTokens(trajectoryId, sequence, signal),
-    enabled: detail !== undefined && (detail.sequences.length > 0 || !detail.final),
+    enabled: known.length > 0,
     staleTime: detail?.final ? Number.POSITIVE_INFINITY : 0,
     // Comparing a million numbers to find that they are other numbers helps nobody.
     structuralSharing: false,
@@ -99,5 +101,5 @@ export function useTrajectory(trajectoryId: string, sequence: number) {
     return () => clearInterval(interval);
   }, [deaf]);
 
-  return { query, tokens, live: detail !== undefined && !detail.final };
+  return { query, tokens, sequence, live: detail !== undefined && !detail.final };
 }
