@@ -1,40 +1,67 @@
 'use client';
 import { useTranslations } from 'next-intl';
 import { FoldedText } from '@/components/ui/folded-text';
-import { count, decimal, duration } from '@/components/ui/numbers';
+import { ABSENT, count, decimal, duration } from '@/components/ui/numbers';
 import { PanelHeader } from '@/components/ui/panel';
-import type { StepView } from '@/server/core/views';
+import type { StepView, TrajectoryDetail } from '@/server/core/views';
 
 /** Why a step scored what it scored: components × the skill's weights. */
 export function StepScore({ step, weights }: { step: StepView; weights: Record<string, number> }) {
   const t = useTranslations('trajectory.page');
-  const components = Object.entries(step.components);
   return (
     <section className="border-t border-line-soft">
       <PanelHeader
         title={t('why', { reward: decimal(step.reward) })}
         aside={t('stepTitle', { step: step.stepNumber })}
       />
-      {components.length === 0 ? (
-        <p className="px-4 py-2 text-sm text-ink-2">{t('noComponents')}</p>
-      ) : (
-        <dl className="grid grid-cols-[minmax(6.5rem,auto)_1fr] gap-x-3 gap-y-1 px-4 py-2.5 text-sm">
-          {components.map(([name, value]) => (
-            <div key={name} className="contents">
-              <dt className="foreign-line text-ink-2">{name}</dt>
-              <dd title={String(value)}>
-                <b>{decimal(value)}</b>{' '}
-                <span className="text-ink-2">
-                  {weights[name] === undefined
-                    ? t('noWeight')
-                    : `${t('times', { weight: decimal(weights[name]) })} = ${decimal(value * weights[name], 3)}`}
-                </span>
-              </dd>
-            </div>
-          ))}
-        </dl>
-      )}
+      <Components components={step.components} weights={weights} />
     </section>
+  );
+}
+
+/** The reward of the whole trajectory, its answer and what was asked for. */
+export function TrajectoryOutcome({ detail }: { detail: TrajectoryDetail }) {
+  const t = useTranslations('trajectory.page');
+  return (
+    <section className="border-t border-line-soft">
+      <PanelHeader title={t('whyTrajectory', { reward: decimal(detail.reward) })} aside={t('outcome')} />
+      <Components components={detail.rewardComponents} weights={detail.rewardWeights} />
+      <dl className="space-y-1.5 px-4 pb-3 text-sm">
+        <dt className="text-ink-2">{t('task')}</dt>
+        <dd>
+          <FoldedText text={detail.prompt} />
+        </dd>
+        <dt className="text-ink-2">{t('answer')}</dt>
+        <dd>{detail.answer === null ? ABSENT : <FoldedText mono text={JSON.stringify(detail.answer, null, 1)} />}</dd>
+        <dt className="text-ink-2">{t('reference')}</dt>
+        <dd>
+          {detail.reference === null ? ABSENT : <FoldedText mono text={JSON.stringify(detail.reference, null, 1)} />}
+        </dd>
+      </dl>
+    </section>
+  );
+}
+
+function Components({ components, weights }: { components: Record<string, number>; weights: Record<string, number> }) {
+  const t = useTranslations('trajectory.page');
+  const rows = Object.entries(components);
+  if (rows.length === 0) return <p className="px-4 py-2 text-sm text-ink-2">{t('noComponents')}</p>;
+  return (
+    <dl className="grid grid-cols-[minmax(6.5rem,auto)_1fr] gap-x-3 gap-y-1 px-4 py-2.5 text-sm">
+      {rows.map(([name, value]) => (
+        <div key={name} className="contents">
+          <dt className="foreign-line text-ink-2">{name}</dt>
+          <dd title={String(value)}>
+            <b>{decimal(value)}</b>{' '}
+            <span className="text-ink-2">
+              {weights[name] === undefined
+                ? t('noWeight')
+                : `${t('times', { weight: decimal(weights[name]) })} = ${decimal(value * weights[name], 3)}`}
+            </span>
+          </dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 

@@ -17,6 +17,7 @@ export function TrajectoryHeader({
   onSibling: (direction: 1 | -1) => void;
 }) {
   const t = useTranslations('trajectory.page');
+  const all = useTranslations('trajectory');
   const versions = [
     ...new Set(detail.sequences.flatMap((sequence) => sequence.weightVersions.map((span) => span.version))),
   ];
@@ -43,6 +44,12 @@ export function TrajectoryHeader({
               b: (text) => <b className="text-ink">{text}</b>,
             })}
           />
+          {detail.sequences.some((own) => own.approximate) ? (
+            <Chip tone="warn" title={all('approximate')}>
+              {t('approximateChip')}
+            </Chip>
+          ) : null}
+          {detail.sequences.some((own) => own.truncated) ? <Chip tone="warn">{t('sequenceTruncated')}</Chip> : null}
           {versions.length > 0 ? (
             <Chip label={t('weights')} title={versions.join(' → ')}>
               {versions.length > 3 ? `${versions[0]} → … → ${versions.at(-1)}` : versions.join(' → ')}

@@ -16,7 +16,7 @@ import type { TrajectoryDetail } from '@/server/core/views';
 import { isChannel } from './channels';
 import type { StepHead } from './paint';
 import { SequenceChoice } from './sequence-choice';
-import { StepCalls, StepScore } from './step-details';
+import { StepCalls, StepScore, TrajectoryOutcome } from './step-details';
 import { StepsPane } from './steps-pane';
 import { TokenInspector } from './token-inspector';
 import { TokenView, type TokenViewHandle } from './token-view';
@@ -276,6 +276,7 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
               <StepCalls step={stepView} />
             </>
           ) : null}
+          <TrajectoryOutcome detail={detail} />
         </aside>
       </div>
     </div>
