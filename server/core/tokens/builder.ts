@@ -34,12 +34,13 @@ export class SequenceBuilder {
   append(chunk: TokenChunk): void {
     const n = chunk.ids.length;
     const { logprobs, mask, stepIndex, segment, byteEnds, bytes } = chunk;
-    const lengths = [logprobs.length, mask.length, stepIndex.length, segment.length, byteEnds.length];
-    if (lengths.some((length) => length !== n) || (byteEnds[n - 1] ?? 0) !== bytes.length)
-      throw new Invalid(
-        `A chunk of ${n} tokens has columns of other lengths: logprobs ${lengths[0]}, mask ${lengths[1]}, step index ${lengths[2]}, ` +
-          `segment ${lengths[3]}, byte ends ${lengths[4]} (the last at ${byteEnds[n - 1] ?? 0} of ${bytes.length} bytes).`,
-      );
+    const sameLength =
+      logprobs.length === n &&
+      mask.length === n &&
+      stepIndex.length === n &&
+      segment.length === n &&
+      byteEnds.length === n;
+    if (!sameLength || (byteEnds[n - 1] ?? 0) !== bytes.length) refuse(chunk);
     if (n === 0) return;
     this.#parts.push(chunk);
     this.#length += n;
@@ -123,6 +124,13 @@ export class SequenceBuilder {
     }
     return joined;
   }
+}
+
+function refuse({ ids, logprobs, mask, stepIndex, segment, byteEnds, bytes }: TokenChunk): never {
+  throw new Invalid(
+    `A chunk of ${ids.length} tokens has columns of other lengths: logprobs ${logprobs.length}, mask ${mask.length}, step index ${stepIndex.length}, ` +
+      `segment ${segment.length}, byte ends ${byteEnds.length} (the last at ${byteEnds[ids.length - 1] ?? 0} of ${bytes.length} bytes).`,
+  );
 }
 
 function shiftInto(target: Uint32Array, at: number, source: Uint32Array, by: number): void {
