@@ -21,6 +21,8 @@ interface Running {
   seconds: number;
   /** Of the whole process tree until the first page. */
   cpuSeconds: number;
+  /** How long the server's main thread was ready and other programs had the cores. */
+  waitedSeconds: number;
 }
 
 function environment(dataDir: string): NodeJS.ProcessEnv {
@@ -67,7 +69,13 @@ async function start(dataDir: string): Promise<Running> {
   const seconds = (performance.now() - started) / 1000;
   if (page.status !== 200 || !html.includes('</html>')) throw new Error(`The first page answered ${page.status}.`);
   clearTimeout(timer);
-  return { child, seconds, cpuSeconds: cpuSecondsOf(treeOf(child.pid ?? 0)) };
+  const [, waitedNs] = (read(`/proc/${child.pid}/schedstat`) ?? '').split(' ');
+  return {
+    child,
+    seconds,
+    cpuSeconds: cpuSecondsOf(treeOf(child.pid ?? 0)),
+    waitedSeconds: Number(waitedNs ?? 0) / 1e9,
+  };
 }
 
 async function stop({ child }: Running): Promise<void> {
@@ -136,6 +144,7 @@ async function measure(): Promise<Record<string, Figure>> {
   try {
     const seconds: Record<string, number[]> = { new: [], used: [] };
     const cpu: Record<string, number[]> = { new: [], used: [] };
+    const waited: Record<string, number[]> = { new: [], used: [] };
     for (let turn = 0; turn < STARTS; turn++) {
       const dataDir = await mkdtemp(join(tmpdir(), 'ts-bench-'));
       folders.push(dataDir);
@@ -143,8 +152,9 @@ async function measure(): Promise<Record<string, Figure>> {
         const running = await start(dataDir);
         seconds[kind]?.push(running.seconds);
         cpu[kind]?.push(running.cpuSeconds);
+        waited[kind]?.push(running.waitedSeconds);
         progress(
-          `start: ${kind} folder: first page after ${round(running.seconds)} s (${round(running.cpuSeconds)} s of CPU, load ${round(loadavg()[0] ?? 0)})`,
+          `start: ${kind} folder: first page after ${round(running.seconds)} s (${round(running.cpuSeconds)} s of CPU, ${round(running.waitedSeconds)} s waiting for a core, load ${round(loadavg()[0] ?? 0)})`,
         );
         await stop(running);
       }
@@ -152,6 +162,11 @@ async function measure(): Promise<Record<string, Figure>> {
     for (const kind of ['new', 'used']) {
       figures[`start: first page, ${kind} data folder`] = boundedFigure(seconds[kind] ?? [], 's', { below: 6 });
       figures[`start: CPU to the first page, ${kind} data folder`] = boundedFigure(cpu[kind] ?? [], 's', null);
+      figures[`start: of it the main thread's wait for a core, ${kind} data folder`] = boundedFigure(
+        waited[kind] ?? [],
+        's',
+        null,
+      );
     }
     Object.assign(figures, await memoryAfterRun(folders[0] ?? ''));
   } finally {
