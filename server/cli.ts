@@ -4,7 +4,7 @@ import { basename, extname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { answers, connect, type StudioClient } from './commands/client';
-import { exportRun } from './commands/export';
+import { exportRun, leftOut } from './commands/export';
 import { addLossOptions, runLoss } from './commands/loss';
 import { rollout } from './commands/rollout';
 import { systemAmbient } from './core/ambient';
@@ -56,12 +56,14 @@ program
   .description('Write the token sequences of a run to a file.')
   .requiredOption('--out <file>', 'where to')
   .option('--format <format>', 'jsonl', 'jsonl')
+  .option('--all', 'also approximate sequences and log-probabilities that are not raw')
   .option('--json', 'print one JSON object')
-  .action(async (runId: string, { out, format, json }) => {
+  .action(async (runId: string, { out, format, json, all = false }) => {
     if (format !== 'jsonl')
       throw new Invalid(`The format ${JSON.stringify(format)} is not known; this version writes jsonl.`);
     await withClient(async (client) => {
-      const { lines, bytes } = await exportRun(client, runId, out);
+      const { lines, bytes } = await exportRun(client, runId, { out, all });
+      for (const sentence of await leftOut(client, runId, all)) process.stderr.write(`${sentence}\n`);
       print(
         json
           ? JSON.stringify({ run_id: runId, file: out, lines, bytes })

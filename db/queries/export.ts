@@ -1,85 +1,70 @@
-/** A run's token sequences in the order of its groups and members, page by page, for the export. */
+/** A run's token sequences in order, page by page, for the export; and how much an exact export leaves out. */
 import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import type { TokenSequence } from '../../server/core/tokens/chunk';
-import type { FinalTrajectoryStatus, LogprobKind } from '../../server/core/vocabulary';
-import { FINAL_TRAJECTORY_STATUSES } from '../../server/core/vocabulary';
+import type { LogprobKind } from '../../server/core/vocabulary';
 import type { Queryable } from '../connection';
 import { groups, tokenSequences, trajectories } from '../schema';
 import { fromTokenColumns } from './token-columns';
 
-export interface ExportedTrajectory {
-  trajectoryId: string;
+export interface ExportRow {
   groupId: string;
   groupPosition: number;
   taskId: string;
-  member: number;
-  status: FinalTrajectoryStatus;
-  stepRewards: number[] | null;
-  reward: number | null;
-  rewardComponents: Record<string, number> | null;
-  stateKeys: string[] | null;
-  advantages: number[] | null;
-  humanEdited: boolean;
-  sequences: { sequence: TokenSequence; logprobKind: LogprobKind; truncated: boolean; approximate: boolean }[];
+  trajectory: typeof trajectories.$inferSelect;
+  sequence: (TokenSequence & { logprobKind: LogprobKind; truncated: boolean; approximate: boolean }) | null;
 }
 
-/** The next trajectories that have ended, after the place given (null for the first). */
+export type ExportCursor = Pick<ExportRow, 'groupPosition'> & { member: number; sequenceIndex: number };
+
+/**
+ * The run's ended trajectories with their token sequences, in order of group, member and sequence; one without tokens
+ * comes once, with null. Page on with the cursor of the last row until a page comes back empty.
+ */
 export async function readExportPage(
   q: Queryable,
-  input: { runId: string; after: { groupPosition: number; member: number } | null; limit: number },
-): Promise<ExportedTrajectory[]> {
-  const { runId, after, limit } = input;
+  input: { runId: string; after: ExportCursor | null; limit: number },
+): Promise<{ rows: ExportRow[]; next: ExportCursor | null }> {
+  const { after } = input;
+  const sequenceIndex = sql<number>`coalesce(${tokenSequences.sequenceIndex}, -1)`;
   const rows = await q
-    .select({
-      trajectoryId: trajectories.id,
-      groupId: trajectories.groupId,
-      groupPosition: groups.position,
-      taskId: groups.taskId,
-      member: trajectories.member,
-      status: trajectories.status,
-      stepRewards: trajectories.stepRewards,
-      reward: trajectories.reward,
-      rewardComponents: trajectories.rewardComponents,
-      stateKeys: trajectories.stateKeys,
-      advantages: trajectories.advantages,
-      humanEdited: trajectories.humanEdited,
-    })
-    .from(trajectories)
-    .innerJoin(groups, eq(groups.id, trajectories.groupId))
+    .select({ group: groups, trajectory: trajectories, sequence: tokenSequences })
+    .from(groups)
+    .innerJoin(trajectories, eq(trajectories.groupId, groups.id))
+    .leftJoin(tokenSequences, eq(tokenSequences.trajectoryId, trajectories.id))
     .where(
       and(
-        eq(trajectories.runId, runId),
-        inArray(trajectories.status, [...FINAL_TRAJECTORY_STATUSES]),
+        eq(groups.runId, input.runId),
+        sql`${trajectories.status} not in ('queued', 'running')`,
+        after ? sql`${groups.position} >= ${after.groupPosition}` : undefined,
         after
-          ? sql`(${groups.position}, ${trajectories.member}) > (${after.groupPosition}::int, ${after.member}::int)`
+          ? sql`(${groups.position}, ${trajectories.member}, ${sequenceIndex}) > (${after.groupPosition}::int, ${after.member}::int, ${after.sequenceIndex}::int)`
           : undefined,
       ),
     )
-    .orderBy(asc(groups.position), asc(trajectories.member))
-    .limit(limit);
-  if (rows.length === 0) return [];
-  const sequences = await q
-    .select()
-    .from(tokenSequences)
-    .where(
-      inArray(
-        tokenSequences.trajectoryId,
-        rows.map((row) => row.trajectoryId),
-      ),
-    )
-    .orderBy(asc(tokenSequences.trajectoryId), asc(tokenSequences.sequenceIndex));
-  return rows.map((row) => ({
-    ...row,
-    status: row.status as FinalTrajectoryStatus,
-    sequences: sequences
-      .filter((sequence) => sequence.trajectoryId === row.trajectoryId)
-      .map((sequence) => ({
-        sequence: fromTokenColumns(sequence),
+    .orderBy(asc(groups.position), asc(trajectories.member), asc(sequenceIndex))
+    .limit(input.limit);
+  const last = rows.at(-1);
+  return {
+    rows: rows.map(({ group, trajectory, sequence }) => ({
+      groupId: group.id,
+      groupPosition: group.position,
+      taskId: group.taskId,
+      trajectory,
+      sequence: sequence && {
+        ...fromTokenColumns(sequence),
         logprobKind: sequence.logprobKind,
         truncated: sequence.truncated,
         approximate: sequence.approximate,
-      })),
-  }));
+      },
+    })),
+    next: last
+      ? {
+          groupPosition: last.group.position,
+          member: last.trajectory.member,
+          sequenceIndex: last.sequence?.sequenceIndex ?? -1,
+        }
+      : null,
+  };
 }
 
 /** How many sequences of a run an export of raw, exact data leaves out, and how many trajectories have not ended. */

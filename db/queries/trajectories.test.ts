@@ -3,6 +3,7 @@ import { Conflict } from '../../server/core/errors';
 import type { TokenSequence } from '../../server/core/tokens/chunk';
 import { describeOnBothDatabases, type TestDatabase } from '../testing/database';
 import { type SeededRun, seedRun } from '../testing/seed';
+import { readExportPage } from './export';
 import {
   completeGroup,
   completeRunIfEnded,
@@ -23,7 +24,7 @@ import {
   renewLeases,
   startRuns,
 } from './trajectories';
-import { getTokenSequence, getTrajectory, readExportPage } from './trajectory-views';
+import { getTokenSequence, getTrajectory } from './trajectory-views';
 
 function sequenceOf(n: number, index = 0): TokenSequence {
   return {

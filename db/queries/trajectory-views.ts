@@ -1,10 +1,9 @@
 /** Reading trajectories: one in detail, its tokens, and a run's for export. */
-import { and, asc, eq, sql } from 'drizzle-orm';
+import { and, asc, eq } from 'drizzle-orm';
 import { NotFound } from '../../server/core/errors';
 import type { TokenSequence } from '../../server/core/tokens/chunk';
 import type { TrajectoryDetail } from '../../server/core/views';
-import type { LogprobKind, TrajectoryStatus } from '../../server/core/vocabulary';
-import { TRAJECTORY_STATUSES } from '../../server/core/vocabulary';
+import type { LogprobKind } from '../../server/core/vocabulary';
 import type { Queryable } from '../connection';
 import { backends, groups, runs, skills, skillVersions, tasks, tokenSequences, trajectories } from '../schema';
 import { asTrajectoryRow, trajectoryRowColumns } from './runs';
@@ -100,77 +99,4 @@ export async function getTokenSequence(
   if (!row) return null;
   const { logprobKind, truncated, approximate } = row;
   return { ...fromTokenColumns(row), logprobKind, truncated, approximate };
-}
-
-export interface ExportRow {
-  groupId: string;
-  groupPosition: number;
-  taskId: string;
-  trajectory: typeof trajectories.$inferSelect;
-  sequence: (TokenSequence & { logprobKind: LogprobKind; truncated: boolean; approximate: boolean }) | null;
-}
-
-export type ExportCursor = Pick<ExportRow, 'groupPosition'> & { member: number; sequenceIndex: number };
-
-/**
- * The run's ended trajectories with their token sequences, in order of group, member and sequence; one without tokens
- * comes once, with null. Page on with the cursor of the last row until a page comes back empty.
- */
-export async function readExportPage(
-  q: Queryable,
-  input: { runId: string; after: ExportCursor | null; limit: number },
-): Promise<{ rows: ExportRow[]; next: ExportCursor | null }> {
-  const { after } = input;
-  const sequenceIndex = sql<number>`coalesce(${tokenSequences.sequenceIndex}, -1)`;
-  const rows = await q
-    .select({ group: groups, trajectory: trajectories, sequence: tokenSequences })
-    .from(groups)
-    .innerJoin(trajectories, eq(trajectories.groupId, groups.id))
-    .leftJoin(tokenSequences, eq(tokenSequences.trajectoryId, trajectories.id))
-    .where(
-      and(
-        eq(groups.runId, input.runId),
-        sql`${trajectories.status} not in ('queued', 'running')`,
-        after ? sql`${groups.position} >= ${after.groupPosition}` : undefined,
-        after
-          ? sql`(${groups.position}, ${trajectories.member}, ${sequenceIndex}) > (${after.groupPosition}::int, ${after.member}::int, ${after.sequenceIndex}::int)`
-          : undefined,
-      ),
-    )
-    .orderBy(asc(groups.position), asc(trajectories.member), asc(sequenceIndex))
-    .limit(input.limit);
-  const last = rows.at(-1);
-  return {
-    rows: rows.map(({ group, trajectory, sequence }) => ({
-      groupId: group.id,
-      groupPosition: group.position,
-      taskId: group.taskId,
-      trajectory,
-      sequence: sequence && {
-        ...fromTokenColumns(sequence),
-        logprobKind: sequence.logprobKind,
-        truncated: sequence.truncated,
-        approximate: sequence.approximate,
-      },
-    })),
-    next: last
-      ? {
-          groupPosition: last.group.position,
-          member: last.trajectory.member,
-          sequenceIndex: last.sequence?.sequenceIndex ?? -1,
-        }
-      : null,
-  };
-}
-
-/** The ids of a run's trajectories that are running, for telling workers to stop. */
-export async function trajectoryStatuses(
-  q: Queryable,
-  runId: string,
-): Promise<{ trajectoryId: string; status: TrajectoryStatus }[]> {
-  const rows = await q
-    .select({ trajectoryId: trajectories.id, status: trajectories.status })
-    .from(trajectories)
-    .where(eq(trajectories.runId, runId));
-  return rows.filter((row) => TRAJECTORY_STATUSES.includes(row.status));
 }

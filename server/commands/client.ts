@@ -27,7 +27,9 @@ export interface StudioClient {
   getRun(runId: string): Promise<RunDetail>;
   cancelRun(runId: string): Promise<void>;
   /** Text of the export, in pieces. Throws when it could not be completed. */
-  exportRun(runId: string): AsyncIterable<string>;
+  exportRun(runId: string, options: { all: boolean }): AsyncIterable<string>;
+  /** What an exact export of the run leaves out. */
+  exportCounts(runId: string): Promise<{ sequences: number; approximate: number; notRaw: number; unfinished: number }>;
   saveSkill(yaml: string): Promise<{ name: string; version: number }>;
   importDataset(name: string, jsonl: string): Promise<{ name: string; taskCount: number }>;
   addBackend(backend: { name: string; modelPath: string }): Promise<void>;
@@ -59,7 +61,9 @@ export function connect(
     startRun: (request) => plain(trpc.runs.start.mutate(request).then((run) => run.runId)),
     getRun: (runId) => plain(trpc.runs.get.query({ runId })),
     cancelRun: (runId) => plain(trpc.runs.cancel.mutate({ runId }).then(() => undefined)),
-    exportRun: (runId) => readText(`${server.url}/api/runs/${encodeURIComponent(runId)}/export`, headers),
+    exportRun: (runId, { all }) =>
+      readText(`${server.url}/api/runs/${encodeURIComponent(runId)}/export${all ? '?all=1' : ''}`, headers),
+    exportCounts: (runId) => plain(trpc.runs.exportCounts.query({ runId })),
     saveSkill: (yaml) => plain(trpc.skills.save.mutate({ yaml })),
     importDataset: (name, jsonl) => plain(trpc.datasets.import.mutate({ name, jsonl })),
     addBackend: (backend) =>

@@ -9,7 +9,7 @@ import type { StudioClient } from './client';
 export async function exportRun(
   client: StudioClient,
   runId: string,
-  out: string,
+  { out, all }: { out: string; all: boolean },
 ): Promise<{ lines: number; bytes: number }> {
   const partial = `${out}.partial-${process.pid}`;
   const file = createWriteStream(partial, { encoding: 'utf8' });
@@ -18,7 +18,7 @@ export async function exportRun(
   done.catch(() => undefined);
   let lines = 0;
   try {
-    for await (const text of client.exportRun(runId)) {
+    for await (const text of client.exportRun(runId, { all })) {
       for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines++;
       if (!file.write(text)) await Promise.race([once(file, 'drain'), done]);
     }
@@ -33,4 +33,16 @@ export async function exportRun(
       throw new Unavailable(`${out} could not be written: ${error.message}.`, {}, { cause: error });
     throw error;
   }
+}
+
+/** Sentences about what is not in the file; none when everything is. */
+export async function leftOut(client: StudioClient, runId: string, all: boolean): Promise<string[]> {
+  const { approximate, notRaw, unfinished } = await client.exportCounts(runId);
+  const sentences: string[] = [];
+  if (!all && approximate > 0)
+    sentences.push(`${approximate} approximate token sequences are left out; --all takes them in.`);
+  if (!all && notRaw > 0)
+    sentences.push(`${notRaw} token sequences whose log-probabilities are not raw are left out; --all takes them in.`);
+  if (unfinished > 0) sentences.push(`${unfinished} trajectories have not ended and are not in the file.`);
+  return sentences;
 }

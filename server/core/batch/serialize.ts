@@ -7,12 +7,14 @@ import type { BatchLine, TrajectoryFacts } from './line';
 export function batchLine(
   sequence: TokenSequence,
   facts: TrajectoryFacts,
-  about: { logprobKind: LogprobKind; truncated: boolean; approximate: boolean },
+  { logprobKind, truncated, approximate }: { logprobKind: LogprobKind; truncated: boolean; approximate: boolean },
 ): BatchLine {
   const { ids, mask, stepIndex, segment, logprobs, policyLogprobs, refLogprobs } = sequence;
   return {
     ...facts,
-    ...about,
+    logprobKind,
+    truncated,
+    approximate,
     sequenceIndex: sequence.index,
     weightVersions: sequence.weightVersions,
     tokens: { ids, mask, stepIndex, segment, logprobs, policyLogprobs, refLogprobs },

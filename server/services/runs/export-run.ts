@@ -3,14 +3,16 @@
  * approximate, or whose log-probabilities are of another kind than raw, is left out unless `all` is asked for, and
  * `countExported` says how much that is. A trajectory that has not ended is not in it.
  */
-import { countExport, readExportPage } from '../../../db/queries/export';
-import { getRunSettings } from '../../../db/queries/runs';
+import { countExport, type ExportCursor, type ExportRow, readExportPage } from '../../../db/queries/export';
+import { getRunSettings, type RunSettings } from '../../../db/queries/runs';
+import type { TrajectoryFacts } from '../../core/batch/line';
 import { batchLine, serializeBatchLine } from '../../core/batch/serialize';
+import type { FinalTrajectoryStatus } from '../../core/vocabulary';
 import { requireRole, type ServiceContext } from '../context';
 import { parseInput } from '../inputs';
 import { exportRunInput } from './run-inputs';
 
-/** Trajectories read at once: bounds the memory, whatever the run's size. */
+/** Sequences read at once: bounds the memory, whatever the run's size. */
 const PAGE = 32;
 
 export async function* exportRun({
@@ -24,47 +26,37 @@ export async function* exportRun({
   const { runId, all } = parseInput(exportRunInput, input);
   const { db } = ctx.database;
   const run = await getRunSettings(db, runId);
-  let after: { groupPosition: number; member: number } | null = null;
+  let after: ExportCursor | null = null;
   for (;;) {
-    const page = await readExportPage(db, { runId, after, limit: PAGE });
-    for (const trajectory of page) {
-      const {
-        trajectoryId,
-        groupId,
-        taskId,
-        status,
-        stepRewards,
-        reward,
-        rewardComponents,
-        stateKeys,
-        advantages,
-        humanEdited,
-      } = trajectory;
-      const facts = {
-        runId,
-        groupId,
-        taskId,
-        trajectoryId,
-        skill: run.skillName,
-        skillVersion: run.skillVersion,
-        backend: run.backendName,
-        status,
-        stepRewards,
-        reward,
-        rewardComponents,
-        stateKeys,
-        advantages,
-        humanEdited,
-      };
-      for (const { sequence, logprobKind, truncated, approximate } of trajectory.sequences) {
-        if (!all && (approximate || logprobKind !== 'raw')) continue;
-        yield `${serializeBatchLine(batchLine(sequence, facts, { logprobKind, truncated, approximate }))}\n`;
-      }
+    const page: Awaited<ReturnType<typeof readExportPage>> = await readExportPage(db, { runId, after, limit: PAGE });
+    if (page.rows.length === 0) return;
+    for (const row of page.rows) {
+      const { sequence } = row;
+      if (!sequence || (!all && (sequence.approximate || sequence.logprobKind !== 'raw'))) continue;
+      yield `${serializeBatchLine(batchLine(sequence, factsOf(run, row), sequence))}\n`;
     }
-    const last = page.at(-1);
-    if (!last || page.length < PAGE) return;
-    after = { groupPosition: last.groupPosition, member: last.member };
+    after = page.next;
   }
+}
+
+function factsOf(run: RunSettings, { groupId, taskId, trajectory }: ExportRow): TrajectoryFacts {
+  return {
+    runId: run.runId,
+    groupId,
+    taskId,
+    trajectoryId: trajectory.id,
+    skill: run.skillName,
+    skillVersion: run.skillVersion,
+    backend: run.backendName,
+    // Only ended trajectories are read.
+    status: trajectory.status as FinalTrajectoryStatus,
+    stepRewards: trajectory.stepRewards,
+    reward: trajectory.reward,
+    rewardComponents: trajectory.rewardComponents,
+    stateKeys: trajectory.stateKeys,
+    advantages: trajectory.advantages,
+    humanEdited: trajectory.humanEdited,
+  };
 }
 
 /** What an export of this run holds and leaves out, in numbers. */
