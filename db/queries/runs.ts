@@ -10,7 +10,7 @@ import {
   type TrajectoryStatus,
 } from '../../server/core/vocabulary';
 import type { Queryable, Tx } from '../connection';
-import { backends, datasets, groups, runs, skills, skillVersions, tasks, trajectories } from '../schema';
+import { backends, datasets, groups, runs, sessionEvents, skills, skillVersions, tasks, trajectories } from '../schema';
 import { decodeTimeCursor, encodeTimeCursor, pageSize } from './paging';
 
 export interface NewRun {
@@ -230,16 +230,22 @@ export async function getRun(q: Queryable, runId: string): Promise<RunDetail> {
     .where(eq(groups.runId, runId))
     .orderBy(asc(groups.position));
   const members = await q
-    .select({ ...trajectoryRowColumns, sandboxLevels: trajectories.sandboxLevels })
+    .select({ ...trajectoryRowColumns, sandboxLevels: trajectories.sandboxLevels, sessionId: trajectories.sessionId })
     .from(trajectories)
     .where(eq(trajectories.runId, runId))
     .orderBy(asc(trajectories.groupId), asc(trajectories.member));
   const statistics = (await countByStatus(q, [runId])).get(runId) ?? NO_TRAJECTORIES;
+  const soFar = await stepRewardsSoFar(
+    q,
+    members.filter((row) => row.status === 'running').map((row) => row.sessionId),
+  );
   const byGroup = groupRowsByGroup(members);
   const detail: GroupRow[] = groupRows.map(({ completedAtMs, ...group }) => ({
     ...group,
     completed: completedAtMs !== null,
-    trajectories: (byGroup.get(group.groupId) ?? []).map(({ sandboxLevels: _, ...row }) => asTrajectoryRow(row)),
+    trajectories: (byGroup.get(group.groupId) ?? []).map(({ sandboxLevels: _, sessionId, ...row }) =>
+      asTrajectoryRow({ ...row, stepRewards: row.stepRewards ?? soFar.get(sessionId) ?? null }),
+    ),
   }));
   return {
     ...shown,
@@ -250,6 +256,19 @@ export async function getRun(q: Queryable, runId: string): Promise<RunDetail> {
     generatedTokens: members.reduce((total, row) => total + (row.generatedTokens ?? 0), 0),
     eventSeq: nextEventSeq - 1,
   };
+}
+
+/** Rewards of the steps that running trajectories have completed: the row gets them only at its end. */
+async function stepRewardsSoFar(q: Queryable, sessionIds: readonly string[]): Promise<Map<string, number[]>> {
+  const found = new Map<string, number[]>();
+  if (sessionIds.length === 0) return found;
+  const rows = await q
+    .select({ sessionId: sessionEvents.sessionId, reward: sql<number>`(${sessionEvents.data}->>'reward')::float8` })
+    .from(sessionEvents)
+    .where(and(inArray(sessionEvents.sessionId, [...sessionIds]), eq(sessionEvents.type, 'step.completed')))
+    .orderBy(asc(sessionEvents.sessionId), asc(sessionEvents.seq));
+  for (const { sessionId, reward } of rows) found.set(sessionId, [...(found.get(sessionId) ?? []), reward]);
+  return found;
 }
 
 function groupRowsByGroup<T extends { groupId: string }>(rows: T[]): Map<string, T[]> {
