@@ -160,7 +160,7 @@ async function openClient(environment: Environment): Promise<StudioClient> {
     const studio = await startStudio({
       environment: { ...environment, host: '127.0.0.1', port: 0, publicUrl: null },
       ambient: systemAmbient(),
-      logger: createLogger(environment.logLevel === 'info' ? 'warn' : environment.logLevel),
+      logger: createLogger(environment.logLevel),
       packageRoot,
       development: false,
       withPages: false,

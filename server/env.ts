@@ -15,7 +15,7 @@ export const environmentSchema = z.object({
     .optional()
     .describe('PostgreSQL 15 or newer, postgres://…; without it the embedded database in STUDIO_DATA_DIR is used.'),
   STUDIO_PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional().describe('Address people use, when it is not http://HOST:PORT (behind a proxy).'),
-  STUDIO_LOG_LEVEL: z.enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info').describe('How much is logged to standard error.'),
+  STUDIO_LOG_LEVEL: z.enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('warn').describe('How much is logged to standard error.'),
   STUDIO_SANDBOXES: z.coerce.number().int().min(1).max(256).default(16).describe('Sandboxes kept ready for each level in use.'),
   STUDIO_TRAJECTORIES_AT_ONCE: z.coerce.number().int().min(1).max(4096).default(64).describe('Trajectories one worker holds at a time.'),
   STUDIO_MODEL_THREADS: z.coerce.number().int().min(1).max(256).default(1).describe('Threads of the embedded model.'),
