@@ -181,7 +181,7 @@ async function openClient(environment: Environment): Promise<StudioClient> {
   }
 }
 
-async function findServer(dataDir: string): Promise<{ url: string; token: string } | null> {
+async function findServer(dataDir: string): ReturnType<typeof readServerFile> {
   const file = await readServerFile(dataDir);
   return file && (await answers(file.url)) ? file : null;
 }

@@ -6,7 +6,14 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 
-const contents = z.object({ url: z.string(), pid: z.number().int(), token: z.string() });
+const contents = z.object({
+  /** Where programs of this machine reach it. */
+  url: z.string(),
+  /** Where people open it: another address behind a proxy. */
+  publicUrl: z.string(),
+  pid: z.number().int(),
+  token: z.string(),
+});
 export type ServerFile = z.infer<typeof contents>;
 
 export const serverFilePath = (dataDir: string): string => join(dataDir, 'server.json');

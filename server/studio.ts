@@ -187,7 +187,7 @@ async function openToPrograms(
     ctx,
     input: { userId, purpose: 'programs of the user who started the studio' },
   });
-  await writeServerFile(dataDir, { url: addresses.localUrl, pid: process.pid, token });
+  await writeServerFile(dataDir, { url: addresses.localUrl, publicUrl: addresses.publicUrl, pid: process.pid, token });
   return token;
 }
 

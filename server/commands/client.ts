@@ -49,7 +49,7 @@ export async function answers(url: string): Promise<boolean> {
 
 /** @param close ends what was started for this client alone */
 export function connect(
-  server: { url: string; token: string; lasting: boolean },
+  server: { url: string; publicUrl: string; token: string; lasting: boolean },
   close: () => Promise<void> = async () => undefined,
 ): StudioClient {
   const headers = { authorization: `Bearer ${server.token}` };
@@ -57,7 +57,7 @@ export function connect(
     links: [httpLink({ url: `${server.url}/api/trpc`, transformer: superjson, headers })],
   });
   return {
-    url: server.lasting ? server.url : null,
+    url: server.lasting ? server.publicUrl : null,
     startRun: (request) => plain(trpc.runs.start.mutate(request).then((run) => run.runId)),
     getRun: (runId) => plain(trpc.runs.get.query({ runId })),
     cancelRun: (runId) => plain(trpc.runs.cancel.mutate({ runId }).then(() => undefined)),
@@ -74,7 +74,7 @@ export function connect(
       ),
     signInAddress: async (next) => {
       const { token } = await plain(trpc.people.makeOneTimeToken.mutate({}));
-      return signInUrl(server.url, token, next);
+      return signInUrl(server.publicUrl, token, next);
     },
     close,
   };
