@@ -75,6 +75,7 @@ describe('the studio as one process', () => {
     const first = await start();
     const old = JSON.parse(await readFile(serverFilePath(dataDir), 'utf8')) as {
       url: string;
+      publicUrl: string;
       pid: number;
       token: string;
     };
