@@ -1,5 +1,5 @@
 /**
- * npm run train:tutorial -- [--seed N] [--steps N] [--out FILE] [--games N]
+ * npm run train:tutorial -- [--seed N] [--steps N] [--out FILE] [--games N]   (--games 0: no measurement)
  *
  * Trains the small policy of the tutorial from nothing and measures it as it will be served: demonstrations → vocabulary →
  * tokens → training → a GGUF file → sampled games. The same seed gives the same file.
@@ -83,6 +83,17 @@ try {
   const parameters = [...weights.values()].reduce((sum, weight) => sum + weight.length, 0);
   say(`${parameters} parameters trained in ${trainingSeconds.toFixed(1)} s; ${values.out}: ${file.length} bytes`);
 
+  if (games > 0) await reportGames(kernels, weights);
+} finally {
+  await rm(scratch, { recursive: true, force: true });
+  await llama.dispose();
+}
+
+/** Plays the games with the file as written and prints what came of them. */
+async function reportGames(
+  kernels: Uint8Array<ArrayBuffer>,
+  weights: ReadonlyMap<string, Float32Array>,
+): Promise<void> {
   const rounds = Math.ceil(games / (tasks.length * GROUP_SIZE));
   const groups = Array.from({ length: rounds }, () => tasks).flat();
   const result = await measure({ llama, modelPath: values.out, skill, tasks: groups, groupSize: GROUP_SIZE, seed });
@@ -106,9 +117,6 @@ try {
   say(
     `${parity.tokens} sampled tokens (${result.tokensPerSecond.toFixed(0)} a second): log-probabilities of trainer and llama.cpp differ by at most ${parity.difference.toExponential(1)}`,
   );
-} finally {
-  await rm(scratch, { recursive: true, force: true });
-  await llama.dispose();
 }
 
 function percent(share: number): string {
