@@ -111,8 +111,12 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
   );
 
   // The address follows the cursor at rest: browsers refuse more than a few changes a second.
+  // On the way to another trajectory it stays as it is: a change would stop the router.
+  const leaving = useRef(false);
   useEffect(() => {
-    const timer = setTimeout(() => setUrl('token', selected === null ? '' : String(selected)), 300);
+    const timer = setTimeout(() => {
+      if (!leaving.current) setUrl('token', selected === null ? '' : String(selected));
+    }, 300);
     return () => clearTimeout(timer);
   }, [selected, setUrl]);
 
@@ -144,6 +148,7 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
   );
   const openTrajectory = useCallback(
     (id: string) => {
+      leaving.current = true;
       const kept = new URLSearchParams(url.color ? { color: url.color } : {}).toString();
       router.push(`/runs/${detail.runId}/trajectories/${id}${kept ? `?${kept}` : ''}`);
     },

@@ -16,6 +16,8 @@ export function useUrlState<K extends string>(
     (key: K, value: string) => {
       // Read at the moment of the change: two changes in one moment must not undo each other.
       const next = new URLSearchParams(window.location.search);
+      // Writing the address, even as it is, would stop the router on its way to another page.
+      if ((next.get(key) ?? '') === value) return;
       if (value === '') next.delete(key);
       else next.set(key, value);
       const query = next.toString();
