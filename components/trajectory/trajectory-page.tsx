@@ -148,11 +148,11 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
   );
   const openTrajectory = useCallback(
     (id: string) => {
-      leaving.current = true;
+      leaving.current = id !== detail.trajectoryId;
       const kept = new URLSearchParams(url.color ? { color: url.color } : {}).toString();
       router.push(`/runs/${detail.runId}/trajectories/${id}${kept ? `?${kept}` : ''}`);
     },
-    [router, detail.runId, url.color],
+    [router, detail.runId, detail.trajectoryId, url.color],
   );
   const goToSibling = useCallback(
     (direction: 1 | -1) => {
