@@ -27,6 +27,9 @@ export default defineConfig({
         '--no-first-run',
       ],
     },
+    // Generous: one slow machine runs the studio, its model and the browser.
+    actionTimeout: 20_000,
+    navigationTimeout: 60_000,
     screenshot: 'only-on-failure',
     trace: 'retain-on-failure',
   },

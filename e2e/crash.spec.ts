@@ -4,25 +4,23 @@ import { mkdtemp, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { createTRPCClient, httpLink } from '@trpc/client';
 import { expect, test } from '@playwright/test';
-import superjson from 'superjson';
-import type { AppRouter } from '../server/routers/app-router';
-import { type RunningStudio, removeDataDir, root, startStudioProcess } from './server';
+import { program } from './program';
+import { removeDataDir, root, startStudioProcess } from './server';
 
 const run = promisify(execFile);
-
-async function program(studio: RunningStudio): Promise<ReturnType<typeof createTRPCClient<AppRouter>>> {
-  const { url, token } = JSON.parse(await readFile(join(studio.dataDir, 'server.json'), 'utf8')) as { url: string; token: string };
-  const headers = { authorization: `Bearer ${token}` };
-  return createTRPCClient<AppRouter>({ links: [httpLink({ url: `${url}/api/trpc`, transformer: superjson, headers })] });
-}
 
 test('kill -9 in the middle of a run, then a start: the run ends, no event is lost, no trajectory is there twice', async () => {
   test.setTimeout(300_000);
   const first = await startStudioProcess();
-  const client = await program(first);
-  const { runId } = await client.runs.start.mutate({ skill: 'tutorial', dataset: 'tutorial', tasks: 16, groupSize: 8, seed: 11 });
+  const client = await program(first.dataDir);
+  const { runId } = await client.runs.start.mutate({
+    skill: 'tutorial',
+    dataset: 'tutorial',
+    tasks: 16,
+    groupSize: 8,
+    seed: 11,
+  });
   const finished = async (c: typeof client): Promise<number> => {
     const { counts } = await c.runs.get.query({ runId });
     return counts.completed + counts.truncated + counts.failed;
@@ -34,8 +32,10 @@ test('kill -9 in the middle of a run, then a start: the run ends, no event is lo
   await new Promise((done) => first.process.once('exit', done));
 
   const second = await startStudioProcess({ dataDir: first.dataDir });
-  const again = await program(second);
-  await expect.poll(async () => (await again.runs.get.query({ runId })).status, { timeout: 180_000, intervals: [200] }).toBe('completed');
+  const again = await program(second.dataDir);
+  await expect
+    .poll(async () => (await again.runs.get.query({ runId })).status, { timeout: 180_000, intervals: [200] })
+    .toBe('completed');
   const after = await again.runs.get.query({ runId });
   const rows = after.groups.flatMap((group) => group.trajectories);
   expect(rows).toHaveLength(128);
@@ -46,13 +46,30 @@ test('kill -9 in the middle of a run, then a start: the run ends, no event is lo
   for (const group of before.groups)
     for (const row of group.trajectories)
       if (row.status === 'completed' || row.status === 'truncated')
-        expect(rows.find((r) => r.trajectoryId === row.trajectoryId)).toMatchObject({ reward: row.reward, stepRewards: row.stepRewards, totalTokens: row.totalTokens });
+        expect(rows.find((r) => r.trajectoryId === row.trajectoryId)).toMatchObject({
+          reward: row.reward,
+          stepRewards: row.stepRewards,
+          totalTokens: row.totalTokens,
+        });
 
   const folder = await mkdtemp(join(tmpdir(), 'studio-export-'));
   const file = join(folder, 'batch.jsonl');
   const environment = { ...process.env, STUDIO_DATA_DIR: second.dataDir };
   await run(process.execPath, [join(root, 'dist', 'cli.js'), 'export', runId, '--out', file], { env: environment });
-  const lines = (await readFile(file, 'utf8')).trimEnd().split('\n').map((line) => JSON.parse(line) as { trajectory_id: string; sequence_index: number; token_ids: number[]; generation_mask: number[]; step_index: number[]; step_rewards: number[] });
+  const lines = (await readFile(file, 'utf8'))
+    .trimEnd()
+    .split('\n')
+    .map(
+      (line) =>
+        JSON.parse(line) as {
+          trajectory_id: string;
+          sequence_index: number;
+          token_ids: number[];
+          generation_mask: number[];
+          step_index: number[];
+          step_rewards: number[];
+        },
+    );
   expect(new Set(lines.map((line) => `${line.trajectory_id} ${line.sequence_index}`)).size).toBe(lines.length);
   expect(lines).toHaveLength(128);
   for (const line of lines) {
@@ -61,10 +78,16 @@ test('kill -9 in the middle of a run, then a start: the run ends, no event is lo
     const steps = [...new Set(line.step_index.filter((_, k) => line.generation_mask[k] === 1))];
     expect(steps).toEqual(line.step_rewards.map((_, t) => t));
   }
-  const { stdout } = await run(process.execPath, [join(root, 'dist', 'cli.js'), 'loss', file, '--assume-on-policy', '--json'], { env: environment });
+  const { stdout } = await run(
+    process.execPath,
+    [join(root, 'dist', 'cli.js'), 'loss', file, '--assume-on-policy', '--json'],
+    { env: environment },
+  );
   const loss = JSON.parse(stdout) as { loss: number; masked_tokens: number; ratio_mean: number };
   expect(loss.ratio_mean).toBeCloseTo(1, 6);
-  expect(loss.masked_tokens).toBe(lines.reduce((sum, line) => sum + line.generation_mask.reduce((a, b) => a + b, 0), 0));
+  expect(loss.masked_tokens).toBe(
+    lines.reduce((sum, line) => sum + line.generation_mask.reduce((a, b) => a + b, 0), 0),
+  );
   expect(await second.stop()).toBe(0);
   await removeDataDir(second.dataDir);
 });
@@ -72,13 +95,23 @@ test('kill -9 in the middle of a run, then a start: the run ends, no event is lo
 test('SIGTERM in the middle of a run ends cleanly, and the next start goes on', async () => {
   test.setTimeout(300_000);
   const first = await startStudioProcess();
-  const client = await program(first);
-  const { runId } = await client.runs.start.mutate({ skill: 'tutorial', dataset: 'tutorial', tasks: 16, groupSize: 8, seed: 12 });
-  await expect.poll(async () => (await client.runs.get.query({ runId })).counts.completed, { timeout: 120_000, intervals: [50] }).toBeGreaterThan(3);
+  const client = await program(first.dataDir);
+  const { runId } = await client.runs.start.mutate({
+    skill: 'tutorial',
+    dataset: 'tutorial',
+    tasks: 16,
+    groupSize: 8,
+    seed: 12,
+  });
+  await expect
+    .poll(async () => (await client.runs.get.query({ runId })).counts.completed, { timeout: 120_000, intervals: [50] })
+    .toBeGreaterThan(3);
   expect(await first.stop()).toBe(0);
   const second = await startStudioProcess({ dataDir: first.dataDir });
-  const again = await program(second);
-  await expect.poll(async () => (await again.runs.get.query({ runId })).status, { timeout: 180_000, intervals: [200] }).toBe('completed');
+  const again = await program(second.dataDir);
+  await expect
+    .poll(async () => (await again.runs.get.query({ runId })).status, { timeout: 180_000, intervals: [200] })
+    .toBe('completed');
   const after = await again.runs.get.query({ runId });
   expect(after.counts.completed + after.counts.truncated).toBe(128);
   await second.stop();

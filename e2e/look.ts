@@ -17,9 +17,24 @@ await page.goto(signInUrl);
 await page.waitForURL(`${origin}/`);
 let places = paths;
 if (places.length === 0) {
-  places = ['/', '/runs', '/runs/new', '/skills', '/skills/tutorial', '/datasets', '/datasets/tutorial', '/backends', '/audit', '/nowhere'];
+  places = [
+    '/',
+    '/runs',
+    '/runs/new',
+    '/skills',
+    '/skills/tutorial',
+    '/datasets',
+    '/datasets/tutorial',
+    '/backends',
+    '/audit',
+    '/nowhere',
+  ];
   await page.goto(`${origin}/runs`);
-  const run = await page.locator('a[href^="/runs/run_"]').first().getAttribute('href').catch(() => null);
+  const run = await page
+    .locator('a[href^="/runs/run_"]')
+    .first()
+    .getAttribute('href')
+    .catch(() => null);
   if (run) {
     places.push(run);
     await page.goto(`${origin}${run}`);
@@ -39,8 +54,16 @@ for (const [width, height] of [
       await page.goto(`${origin}${place}`);
       await page.waitForLoadState('networkidle').catch(() => undefined);
       await page.waitForTimeout(400);
-      const name = `${place.replace(/[?#].*/, '').replace(/_[0-9a-z]{20,}/g, '').replace(/[^a-z0-9]+/gi, '-').replace(/^-|-$/g, '') || 'home'}-${width}-${theme}.png`;
-      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      const name = `${
+        place
+          .replace(/[?#].*/, '')
+          .replace(/_[0-9a-z]{20,}/g, '')
+          .replace(/[^a-z0-9]+/gi, '-')
+          .replace(/^-|-$/g, '') || 'home'
+      }-${width}-${theme}.png`;
+      const overflow = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
       console.log(name, overflow > 0 ? `overflows by ${overflow}px` : '');
       await page.screenshot({ path: join(folder, name) });
     }
