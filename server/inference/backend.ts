@@ -69,7 +69,10 @@ export interface InferenceBackend {
   /** Results in the order of the requests; each settles on its own. Throws from the error family. */
   generate(requests: GenerationRequest[]): Promise<PromiseSettledResult<GenerationResult>[]>;
   /** Log-probabilities (temperature 1, unconstrained) of given completions, one array a pair. */
-  getLogprobs(pairs: { promptIds: Int32Array; completionIds: Int32Array }[], signal?: AbortSignal): Promise<Float32Array[]>;
+  getLogprobs(
+    pairs: { promptIds: Int32Array; completionIds: Int32Array }[],
+    signal?: AbortSignal,
+  ): Promise<Float32Array[]>;
   updateWeights(update: { source: string; version: string }): Promise<void>;
   /** `special: false` encodes control strings as plain text: use it for everything a person, task or tool wrote. */
   tokenize(text: string, options: { special: boolean }): Promise<EncodedText>;

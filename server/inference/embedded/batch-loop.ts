@@ -164,16 +164,16 @@ export class BatchLoop {
       for (let k = 0; k < count; k++) running.sequence.held.push(running.job.tokens[running.evaluated + k] ?? 0);
       running.evaluated += count;
     }
-    await Promise.all(
-      wanted.map(async ({ running, logits }) => {
-        if (logits.length === 0) return;
-        try {
-          if (await running.job.read(logits)) this.#leave(running, null);
-        } catch (error) {
-          this.#leave(running, error instanceof Error ? error : new Error(String(error)));
-        }
-      }),
-    );
+    // One after another: llama.cpp reorders its outputs on the first read, and two reads at once have been seen to
+    // sample from each other's numbers.
+    for (const { running, logits } of wanted) {
+      if (logits.length === 0) continue;
+      try {
+        if (await running.job.read(logits)) this.#leave(running, null);
+      } catch (error) {
+        this.#leave(running, error instanceof Error ? error : new Error(String(error)));
+      }
+    }
   }
 
   /** One token for each sequence that is generating; the rest of the batch goes to prompts, oldest first. */

@@ -201,6 +201,25 @@ describe('the embedded backend', { timeout: 60_000 }, () => {
     await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 20_000 });
   });
 
+  it('samples every sequence of a full batch from its own numbers', async () => {
+    backend = await openTiny({ maxSequences: 32 });
+    const promptIds = await encode('one prompt for all of them');
+    const requests = Array.from({ length: 96 }, (_, i) => ({
+      promptIds,
+      options: { ...PLAIN, maxTokens: 24, seed: i + 1 },
+      affinityKey: `k${i}`,
+    }));
+    const settled = await backend.generate(requests);
+    const results = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    expect(results).toHaveLength(requests.length);
+    // A token drawn from a neighbour's distribution would have another log-probability than the one reported.
+    const scores = await backend.getLogprobs(results.map(({ ids }) => ({ promptIds, completionIds: ids })));
+    results.forEach(({ logprobs }, i) => {
+      for (let k = 0; k < logprobs.length; k++)
+        expect(Math.abs((scores[i]?.[k] ?? 0) - (logprobs[k] ?? 0))).toBeLessThan(0.05);
+    });
+  });
+
   it('says so when it is used after it was closed', async () => {
     backend = await openTiny();
     await backend.close();
