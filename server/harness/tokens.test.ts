@@ -1,7 +1,7 @@
 /** What is stored of a trajectory is what was sampled and shown to the model, token for token. */
 import { describe, expect, it } from 'vitest';
 import { SEGMENT_KINDS } from '../core/vocabulary';
-import { answer, call, eventsOf, testEngine, testSkill } from '../rollout/testing/rollouts';
+import { answer, call, eventsOf, sure, testEngine, testSkill } from '../rollout/testing/rollouts';
 import { TURN_END, TURN_START } from '../rollout/testing/scripted-backend';
 import type { Session } from './session';
 
@@ -10,7 +10,7 @@ const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
 /** The text of the tokens of one segment kind, run together. */
 function textOfKind(session: Session, kind: (typeof SEGMENT_KINDS)[number], sequence = 0): string {
-  const { segment, byteEnds, bytes } = sequencesOf(session)[sequence] ?? sequencesOf(session)[0]!;
+  const { segment, byteEnds, bytes } = sure(sequencesOf(session)[sequence]);
   let text = '';
   segment.forEach((code, k) => {
     if (SEGMENT_KINDS[code] === kind) text += textOf(bytes.subarray(k === 0 ? 0 : byteEnds[k - 1], byteEnds[k]));
@@ -26,14 +26,14 @@ describe('the tokens of a trajectory', () => {
     });
     const { session, end } = await one();
     expect(end.status).toBe('completed');
-    const [sequence] = sequencesOf(session);
-    const sampled = [...sequence!.ids].filter((_, k) => sequence!.mask[k] === 1);
+    const sequence = sure(sequencesOf(session)[0]);
+    const sampled = [...sequence.ids].filter((_, k) => sequence.mask[k] === 1);
     expect(sampled.filter((id) => id >= 300)).not.toHaveLength(0);
-    const again = await backend.tokenize(textOf(sequence!.bytes), { special: true });
-    expect([...again.ids]).not.toEqual([...sequence!.ids]);
+    const again = await backend.tokenize(textOf(sequence.bytes), { special: true });
+    expect([...again.ids]).not.toEqual([...sequence.ids]);
     // The second request went on from exactly these ids.
-    const second = backend.requests[1]!.promptIds;
-    expect([...second]).toEqual([...sequence!.ids.subarray(0, second.length)]);
+    const second = sure(backend.requests[1]).promptIds;
+    expect([...second]).toEqual([...sequence.ids.subarray(0, second.length)]);
   });
 
   it('start afresh after an aborted generation, in every column', async () => {
@@ -49,7 +49,7 @@ describe('the tokens of a trajectory', () => {
     const session = await second.engine.run({
       ...prompt,
       trajectoryId: 'trj_test',
-      sessionId: sessionId!,
+      sessionId: sure(sessionId),
       runId: null,
       seed: 1,
       fresh: false,
@@ -58,13 +58,13 @@ describe('the tokens of a trajectory', () => {
     });
     const log = await session.getEvents();
     expect(eventsOf(log, 'generation.started').map((event) => event.data.attempt)).toEqual([1, 2]);
-    const [sequence] = sequencesOf(session);
-    const n = sequence!.ids.length;
+    const sequence = sure(sequencesOf(session)[0]);
+    const n = sequence.ids.length;
     for (const column of ['logprobs', 'mask', 'stepIndex', 'segment', 'byteEnds'] as const)
-      expect(sequence![column]).toHaveLength(n);
-    expect(textOf(sequence!.bytes).endsWith(`assistant\n${answer(8)}<|im_end|>`)).toBe(true);
+      expect(sequence[column]).toHaveLength(n);
+    expect(textOf(sequence.bytes).endsWith(`assistant\n${answer(8)}<|im_end|>`)).toBe(true);
     // Another attempt does not repeat the noise of the one that failed.
-    expect(second.backend.requests[0]!.options.seed).not.toBe(first.backend.requests[0]!.options.seed);
+    expect(sure(second.backend.requests[0]).options.seed).not.toBe(sure(first.backend.requests[0]).options.seed);
   });
 
   it('begin a new sequence where the template drops earlier thinking; the old one stays as sampled', async () => {
@@ -73,36 +73,37 @@ describe('the tokens of a trajectory', () => {
       script: ({ turn }) => (turn === 0 ? '<think>a secret idea</think>\nI wonder.' : answer(8)),
     });
     const { session, events } = await one();
-    const [old, fresh] = sequencesOf(session);
+    const old = sure(sequencesOf(session)[0]);
+    const fresh = sure(sequencesOf(session)[1]);
     expect(session.state.sequences).toHaveLength(2);
     expect(eventsOf(events, 'prompt.rendered').map((e) => [e.data.sequenceIndex, e.data.reason])).toEqual([
       [0, 'start'],
       [1, 'template_broke_prefix'],
     ]);
-    expect(textOf(old!.bytes)).toContain('<think>a secret idea</think>\nI wonder.<|im_end|>');
-    expect(old!.mask.filter((m) => m === 1)).toHaveLength('<think>a secret idea</think>\nI wonder.'.length + 1);
-    expect(textOf(fresh!.bytes)).not.toContain('secret');
-    expect(textOf(fresh!.bytes)).toContain(
+    expect(textOf(old.bytes)).toContain('<think>a secret idea</think>\nI wonder.<|im_end|>');
+    expect(old.mask.filter((m) => m === 1)).toHaveLength('<think>a secret idea</think>\nI wonder.'.length + 1);
+    expect(textOf(fresh.bytes)).not.toContain('secret');
+    expect(textOf(fresh.bytes)).toContain(
       '<|im_start|>assistant\nI wonder.<|im_end|>\n<|im_start|>user\nObservation: error',
     );
     // What the policy sampled in the old sequence is context in the new one.
-    const prompt = backend.requests[1]!.promptIds.length;
-    expect(fresh!.mask.subarray(0, prompt).every((m) => m === 0)).toBe(true);
-    expect(fresh!.stepIndex.subarray(0, prompt).every((t) => t === -1)).toBe(true);
+    const prompt = sure(backend.requests[1]).promptIds.length;
+    expect(fresh.mask.subarray(0, prompt).every((m) => m === 0)).toBe(true);
+    expect(fresh.stepIndex.subarray(0, prompt).every((t) => t === -1)).toBe(true);
   });
 
   it('that the template adds after the end-of-turn token have mask 0 and no log-probability', async () => {
     const { one } = testEngine(({ turn }) => (turn === 0 ? 'I wonder.' : answer(8)));
     const { session } = await one();
-    const [sequence] = sequencesOf(session);
+    const sequence = sure(sequencesOf(session)[0]);
     expect(session.state.sequences).toHaveLength(1);
-    const end = sequence!.ids.indexOf(TURN_END, sequence!.mask.indexOf(1));
-    expect(sequence!.mask[end]).toBe(1);
-    expect(SEGMENT_KINDS[sequence!.segment[end]!]).toBe('stop');
-    expect(sequence!.ids[end + 1]).toBe('\n'.charCodeAt(0));
-    expect(sequence!.mask[end + 1]).toBe(0);
-    expect(sequence!.logprobs[end + 1]).toBeNaN();
-    expect(SEGMENT_KINDS[sequence!.segment[end + 1]!]).toBe('template');
+    const end = sequence.ids.indexOf(TURN_END, sequence.mask.indexOf(1));
+    expect(sequence.mask[end]).toBe(1);
+    expect(SEGMENT_KINDS[sequence.segment[end] ?? -1]).toBe('stop');
+    expect(sequence.ids[end + 1]).toBe('\n'.charCodeAt(0));
+    expect(sequence.mask[end + 1]).toBe(0);
+    expect(sequence.logprobs[end + 1]).toBeNaN();
+    expect(SEGMENT_KINDS[sequence.segment[end + 1] ?? -1]).toBe('template');
   });
 
   it('of a stop string that ends inside a token are all kept, told apart, and leave the text', async () => {
@@ -111,15 +112,15 @@ describe('the tokens of a trajectory', () => {
       script: ({ turn }) => (turn === 0 ? `${call('double', { n: 4 })} more and more` : answer(8)),
     });
     const { session, events } = await one();
-    const [generation] = eventsOf(events, 'generation.completed');
-    expect(generation!.data).toMatchObject({ finishReason: 'stop', stopString: 'Observation:' });
-    expect(generation!.data.text).toBe('Action: {"tool":"double","args":{"n":4}}\n');
-    const tokens = generation!.tokens!;
+    const generation = sure(eventsOf(events, 'generation.completed')[0]);
+    expect(generation.data).toMatchObject({ finishReason: 'stop', stopString: 'Observation:' });
+    expect(generation.data.text).toBe('Action: {"tool":"double","args":{"n":4}}\n');
+    const tokens = sure(generation.tokens);
     expect(textOf(tokens.bytes).endsWith('\nObservation: more')).toBe(true);
     expect([...tokens.mask]).toEqual(Array(tokens.ids.length).fill(1));
     expect(tokens.logprobs.some((p) => Number.isNaN(p))).toBe(false);
     // A token belongs where its first byte lies: '\nObserv' begins in the action, 'ation: more' in the stop string.
-    expect(SEGMENT_KINDS[tokens.segment.at(-1)!]).toBe('stop');
+    expect(SEGMENT_KINDS[tokens.segment.at(-1) ?? -1]).toBe('stop');
     expect(textOfKind(session, 'observation')).toBe(' 8\n');
   });
 
@@ -128,9 +129,9 @@ describe('the tokens of a trajectory', () => {
     const { session } = await one();
     expect(textOfKind(session, 'system')).toBe('Use crash, double, hang, pay, say, tell.');
     expect(textOfKind(session, 'user')).toBe('What is it?');
-    expect(textOfKind(session, 'thought')).toBe('Thought: tryThought: done');
-    expect(textOfKind(session, 'action')).toBe('\nAction: {"tool":"double","args":{"n":4}}\n');
-    expect(textOfKind(session, 'answer')).toBe('\nAnswer: {"number": 8}');
+    expect(textOfKind(session, 'thought')).toBe('Thought: try\nThought: done\n');
+    expect(textOfKind(session, 'action')).toBe('Action: {"tool":"double","args":{"n":4}}\n');
+    expect(textOfKind(session, 'answer')).toBe('Answer: {"number": 8}');
     expect(textOfKind(session, 'stop')).toBe('Observation:<|im_end|>');
     expect(textOfKind(session, 'observation')).toBe(' 8\n');
   });
@@ -138,14 +139,14 @@ describe('the tokens of a trajectory', () => {
   it('name the step that sampled them or caused them, and the weights', async () => {
     const { one } = testEngine(({ turn }) => (turn === 0 ? call('double', { n: 4 }) : answer(8)));
     const { session } = await one();
-    const [sequence] = sequencesOf(session);
-    expect([...new Set(sequence!.stepIndex)]).toEqual([-1, 0, 1]);
-    const sampled = [...sequence!.mask].map((m, k) => (m === 1 ? k : -1)).filter((k) => k >= 0);
-    for (const { start, end, version } of sequence!.weightVersions) {
+    const sequence = sure(sequencesOf(session)[0]);
+    expect([...new Set(sequence.stepIndex)]).toEqual([-1, 0, 1]);
+    const sampled = [...sequence.mask].map((m, k) => (m === 1 ? k : -1)).filter((k) => k >= 0);
+    for (const { start, end, version } of sequence.weightVersions) {
       expect(version).toBe('w1');
-      for (let k = start; k < end; k++) expect(sequence!.mask[k]).toBe(1);
+      for (let k = start; k < end; k++) expect(sequence.mask[k]).toBe(1);
     }
-    const covered = sequence!.weightVersions.reduce((sum, { start, end }) => sum + end - start, 0);
+    const covered = sequence.weightVersions.reduce((sum, { start, end }) => sum + end - start, 0);
     expect(covered).toBe(sampled.length);
   });
 });
@@ -167,9 +168,9 @@ describe('text of a tool', () => {
       expect(end).toMatchObject({ status: 'completed', answer: { number: 8 } });
       expect(tools.pay.ran).toEqual([]);
       expect(eventsOf(events, 'tool.started')).toHaveLength(1);
-      const [sequence] = sequencesOf(session);
-      const from = sequence!.stepIndex.indexOf(0);
-      const controls = [...sequence!.ids].slice(from).filter((id) => id === TURN_END || id === TURN_START);
+      const sequence = sure(sequencesOf(session)[0]);
+      const from = sequence.stepIndex.indexOf(0);
+      const controls = [...sequence.ids].slice(from).filter((id) => id === TURN_END || id === TURN_START);
       // Only the end-of-turn token that the policy sampled itself.
       expect(controls).toEqual([TURN_END]);
       expect(textOfKind(session, 'observation')).toBe(` ${text}\n`);
@@ -190,12 +191,12 @@ describe('text of a tool', () => {
     const { session, end } = await one({ task });
     expect(end.status).toBe('completed');
     expect(tools.pay.ran).toEqual([]);
-    const [, fresh] = sequencesOf(session);
-    const prefix = [...backend.requests[1]!.promptIds];
+    const fresh = sure(sequencesOf(session)[1]);
+    const prefix = [...sure(backend.requests[1]).promptIds];
     // system, user, assistant, user, assistant: five turns begin, four end; nothing in the texts counts.
     expect(prefix.filter((id) => id === TURN_START)).toHaveLength(5);
     expect(prefix.filter((id) => id === TURN_END)).toHaveLength(4);
-    expect(textOf(fresh!.bytes)).toContain(evil);
+    expect(textOf(fresh.bytes)).toContain(evil);
   });
 });
 
@@ -211,7 +212,7 @@ describe('a number that is no log-probability', () => {
       const { end, session, trajectoryId } = await one();
       expect(end.status).toBe('failed');
       expect(end.reward).toBeNull();
-      const prompt = session.state.sequences[0]!.length;
+      const prompt = sure(session.state.sequences[0]).length;
       expect(end.error?.message).toContain(trajectoryId);
       expect(end.error?.message).toContain(`token ${prompt + 3}`);
       expect(end.error?.message).toContain(String(value));
@@ -224,8 +225,8 @@ describe('a number that is no log-probability', () => {
     });
     const { end, session } = await one();
     expect(end.status).toBe('completed');
-    const [sequence] = sequencesOf(session);
-    expect([...sequence!.logprobs].filter((_, k) => sequence!.mask[k] === 1).every((p) => p === -2)).toBe(true);
+    const sequence = sure(sequencesOf(session)[0]);
+    expect([...sequence.logprobs].filter((_, k) => sequence.mask[k] === 1).every((p) => p === -2)).toBe(true);
   });
 
   it('ends the trajectory as failed when scoring gives none either', async () => {

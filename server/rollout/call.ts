@@ -9,7 +9,7 @@ import type { AuditRecord } from '../core/audit';
 import type { NewEvent, ToolCall, ToolResult } from '../core/events';
 import { decidePermission } from '../core/permissions/decide';
 import type { Skill, Task } from '../core/skills/skill';
-import type { JsonObject, ToolStatus } from '../core/vocabulary';
+import type { Json, JsonObject, ToolStatus } from '../core/vocabulary';
 import type { SandboxPool } from '../sandbox/sandbox';
 import type { ToolRegistry } from '../tools/registry';
 import type { BaseTool, ToolOutcome } from '../tools/tool';
@@ -27,6 +27,9 @@ export interface CallSite {
   /** Counts the call for metrics; called once, when it has ended. */
   observe: (call: { tool: string; status: ToolStatus; durationMs: number }) => void;
 }
+
+const SENTENCE_CHARS = 1_000;
+const VALUE_CHARS = 64 * 1024;
 
 /** Never rejects for what the call did; rejects when the log could not be written or the trajectory was stopped. */
 export async function performCall(site: CallSite, call: ToolCall, action: EnvAction): Promise<ToolResult> {
@@ -154,13 +157,14 @@ async function complete(
       ? `error: ${outcome.error}`
       : (tool?.formatOutput(outcome) ?? outcome.output);
   const { text, truncated } = await action.truncate(shown);
+  const error = outcome.error === null ? null : shortened(outcome.error);
   const result: ToolResult = {
     callIndex: call.index,
     tool: call.tool,
     status: outcome.status,
     observation: text,
-    value: outcome.value,
-    error: outcome.error,
+    value: bounded(outcome.value),
+    error,
     durationMs: site.now() - started,
     sandboxLevel: outcome.sandboxLevel,
     truncated,
@@ -172,7 +176,7 @@ async function complete(
       ...audits,
       audit(site, call, type, outcome.status === 'success' ? 'success' : 'error', {
         status: outcome.status,
-        error: outcome.error,
+        error,
         duration_ms: result.durationMs,
       }),
     ],
@@ -180,6 +184,17 @@ async function complete(
   // A name that no tool has is the model's invention: it must not become a label of its own.
   site.observe({ tool: tool ? call.tool : 'unknown', status: outcome.status, durationMs: result.durationMs });
   return result;
+}
+
+/** What a tool says beside its output is kept in events and audit entries, which are read by the page: it must stay small. */
+function shortened(sentence: string): string {
+  if (sentence.length <= SENTENCE_CHARS) return sentence;
+  return `${sentence.slice(0, SENTENCE_CHARS)}… (${sentence.length - SENTENCE_CHARS} of ${sentence.length} characters cut here)`;
+}
+
+function bounded(value: Json): Json {
+  const { length } = JSON.stringify(value);
+  return length <= VALUE_CHARS ? value : { omitted: `a value of ${length} characters` };
 }
 
 function audit(

@@ -7,7 +7,7 @@ import type { SandboxPool } from '../sandbox/sandbox';
 import { openPool, runsHere } from '../sandbox/testing';
 import { ProbeTool } from '../tools/probe';
 import { PythonTool } from '../tools/python';
-import { answer, call, eventsOf, testEngine, testSkill } from './testing/rollouts';
+import { answer, call, eventsOf, sure, testEngine, testSkill } from './testing/rollouts';
 import { TestTool, TestTools } from './testing/test-tools';
 
 const promptText = (ids: Int32Array): string => new TextDecoder().decode(Uint8Array.from(ids.filter((id) => id < 256)));
@@ -21,10 +21,10 @@ describe('a turn of the model', () => {
     const { end, session, events } = await one();
     expect(end.status).toBe('completed');
     const [step] = session.state.steps;
-    expect(step!.actions[0]).toMatchObject({ arguments: null, raw: '{"tool":"dou' });
-    expect(step!.results[0]).toMatchObject({ status: 'error' });
-    expect(step!.observation).toMatch(/truncated: the token limit/);
-    expect(eventsOf(events, 'generation.completed')[0]!.data.finishReason).toBe('length');
+    expect(step?.actions[0]).toMatchObject({ arguments: null, raw: '{"tool":"dou' });
+    expect(step?.results[0]).toMatchObject({ status: 'error' });
+    expect(step?.observation).toMatch(/truncated: the token limit/);
+    expect(eventsOf(events, 'generation.completed')[0]?.data.finishReason).toBe('length');
   });
 
   it('that is always cut off ends the trajectory truncated, not failed', async () => {
@@ -42,13 +42,13 @@ describe('a turn of the model', () => {
     const { session } = await one();
     expect(tools.double.ran).toEqual([{ n: 3 }, { n: 1 }, { n: 2 }]);
     const [step] = session.state.steps;
-    expect(step!.results.map((r) => [r.callIndex, r.tool, r.status])).toEqual([
+    expect(step?.results.map((r) => [r.callIndex, r.tool, r.status])).toEqual([
       [0, 'double', 'success'],
       [1, 'double', 'success'],
       [2, 'rm', 'error'],
       [3, 'double', 'success'],
     ]);
-    expect(promptText(backend.requests[1]!.promptIds)).toContain(
+    expect(promptText(sure(backend.requests[1]).promptIds)).toContain(
       'Observation: [1] double: 6\n[2] double: 2\n[3] rm: error: There is no tool "rm".',
     );
   });
@@ -56,7 +56,7 @@ describe('a turn of the model', () => {
   it('that calls an unknown tool is told which there are', async () => {
     const { one } = once(call('shell', { cmd: 'ls' }));
     const { session } = await one();
-    expect(session.state.steps[0]!.observation).toBe(
+    expect(session.state.steps[0]?.observation).toBe(
       'error: There is no tool "shell". Available: crash, double, hang, pay, say, tell.',
     );
   });
@@ -65,14 +65,14 @@ describe('a turn of the model', () => {
     const { one, tools } = once(call('pay', { n: 1 }));
     const { session } = await one({ skill: testSkill({ availableTools: ['double'] }) });
     expect(tools.pay.ran).toEqual([]);
-    expect(session.state.steps[0]!.observation).toBe('error: There is no tool "pay". Available: double.');
+    expect(session.state.steps[0]?.observation).toBe('error: There is no tool "pay". Available: double.');
   });
 
   it('with an argument of the wrong type is told the path and the type, and nothing is coerced', async () => {
     const { one, tools, store } = once(call('double', { n: '5' }));
     const { session } = await one();
     expect(tools.double.ran).toEqual([]);
-    expect(session.state.steps[0]!.observation).toBe('error: argument n: expected integer, got string "5"');
+    expect(session.state.steps[0]?.observation).toBe('error: argument n: expected integer, got string "5"');
     expect(store.audit.map((a) => a.actionType)).toEqual(['tool_execution_error']);
   });
 
@@ -80,16 +80,16 @@ describe('a turn of the model', () => {
     const { one, backend } = once('I wonder.');
     const { session } = await one();
     expect(session.state.steps[0]).toMatchObject({ results: [], answer: null, reward: 0 });
-    expect(session.state.steps[0]!.problem).toMatch(/neither an action nor an answer/);
-    expect(promptText(backend.requests[1]!.promptIds)).toMatch(/user\nObservation: error: .*neither an action/);
+    expect(session.state.steps[0]?.problem).toMatch(/neither an action nor an answer/);
+    expect(promptText(sure(backend.requests[1]).promptIds)).toMatch(/user\nObservation: error: .*neither an action/);
   });
 
   it('with an action and an answer that cannot be read has its result and hears of the answer', async () => {
     const { one, tools } = once('Action: {"tool":"double","args":{"n":4}}\nAnswer: eight');
     const { session } = await one();
     expect(tools.double.ran).toHaveLength(1);
-    expect(session.state.steps[0]!.observation).toMatch(/^8\nerror: Answer is not valid JSON/);
-    expect(session.state.steps[0]!.problem).toMatch(/^Answer/);
+    expect(session.state.steps[0]?.observation).toMatch(/^8\nerror: Answer is not valid JSON/);
+    expect(session.state.steps[0]?.problem).toMatch(/^Answer/);
   });
 
   it('of the last allowed round that ends on a call is answered before the trajectory is truncated', async () => {
@@ -100,8 +100,8 @@ describe('a turn of the model', () => {
     for (const step of session.state.steps) expect(step.results).toHaveLength(step.actions.length);
     expect(eventsOf(events, 'tool.started')).toHaveLength(eventsOf(events, 'tool.completed').length);
     // Nothing reads on after the last turn.
-    expect(session.state.steps.at(-1)!.observation).toBe('');
-    expect(session.state.sequences[0]!.finish().mask.at(-1)).toBe(1);
+    expect(session.state.steps.at(-1)?.observation).toBe('');
+    expect(session.state.sequences[0]?.finish().mask.at(-1)).toBe(1);
   });
 });
 
@@ -114,8 +114,8 @@ describe('a tool', () => {
       observe: ({ tool, status }) => seen.push(`${tool} ${status}`),
     });
     expect(end.status).toBe('completed');
-    expect(session.state.steps[0]!.results[0]).toMatchObject({ status: 'timeout', sandboxLevel: null });
-    expect(session.state.steps[0]!.observation).toMatch(/hang did not finish within 0.05 s and was stopped/);
+    expect(session.state.steps[0]?.results[0]).toMatchObject({ status: 'timeout', sandboxLevel: null });
+    expect(session.state.steps[0]?.observation).toMatch(/hang did not finish within 0.05 s and was stopped/);
     expect(tools.stopped).toBe(1);
     expect(seen).toEqual(['hang timeout']);
   });
@@ -124,7 +124,7 @@ describe('a tool', () => {
     const { one, store } = once(call('crash', { n: 1 }));
     const { session, end } = await one();
     expect(end.status).toBe('completed');
-    expect(session.state.steps[0]!.results[0]).toMatchObject({ status: 'error', error: 'the tool broke' });
+    expect(session.state.steps[0]?.results[0]).toMatchObject({ status: 'error', error: 'the tool broke' });
     expect(store.audit.map((a) => [a.actionType, a.status])).toEqual([
       ['permission_check', 'allowed'],
       ['tool_execution_start', 'started'],
@@ -137,7 +137,7 @@ describe('a tool', () => {
     let before: unknown;
     const look = new TestTool('look', { type: 'object' }, () => {
       const [log] = [...store.sessions.values()];
-      before = { events: log!.slice(-2).map((e) => e.type), audit: store.audit.map((a) => a.actionType) };
+      before = { events: log?.slice(-2).map((e) => e.type), audit: store.audit.map((a) => a.actionType) };
       return 'seen';
     });
     const { one } = testEngine(({ turn }) => (turn === 0 ? call('look', {}) : answer(8)), {
@@ -161,9 +161,9 @@ describe('a tool', () => {
     const permissions: Skill['permissions'] = { defaultLevel: 'ask_first', rules: [] };
     const { session, events } = await one({ skill: testSkill({ permissions }) });
     expect(tools.pay.ran).toEqual([]);
-    expect(session.state.steps[0]!.results[0]!.status).toBe('permission_denied');
-    expect(session.state.steps[0]!.observation).toMatch(/pay needs a person's approval \(ask_first\).*not run/);
-    expect(eventsOf(events, 'permission.decided')[0]!.data).toMatchObject({ outcome: 'ask', level: 'ask_first' });
+    expect(session.state.steps[0]?.results[0]?.status).toBe('permission_denied');
+    expect(session.state.steps[0]?.observation).toMatch(/pay needs a person's approval \(ask_first\).*not run/);
+    expect(eventsOf(events, 'permission.decided')[0]?.data).toMatchObject({ outcome: 'ask', level: 'ask_first' });
     expect(eventsOf(events, 'tool.started')).toEqual([]);
     expect(store.audit.map((a) => [a.actionType, a.status])).toEqual([
       ['permission_check', 'denied'],
@@ -177,7 +177,7 @@ describe('a tool', () => {
       skill: testSkill({ permissions: { defaultLevel: 'full_trust', rules: [], expiresAtMs: 1 } }),
     });
     expect(tools.pay.ran).toEqual([]);
-    expect(session.state.steps[0]!.observation).toMatch(/pay is not permitted: Agent permissions have expired/);
+    expect(session.state.steps[0]?.observation).toMatch(/pay is not permitted: Agent permissions have expired/);
   });
 
   it('that does not exist is counted under one name, whatever the model calls it', async () => {
@@ -186,14 +186,33 @@ describe('a tool', () => {
     expect(seen).toEqual(['unknown']);
   });
 
+  it('cannot fill the log with what it says beside its output', async () => {
+    const { one, tools, store } = once(call('tell', { n: 1 }));
+    tools.told = 'x'.repeat(100_000);
+    const loud = await one();
+    expect(loud.session.state.steps[0]?.results[0]?.value).toEqual({ omitted: 'a value of 100002 characters' });
+
+    const crash = new TestTool('scream', { type: 'object' }, () => {
+      throw new Error('y'.repeat(5000));
+    });
+    const angry = testEngine(({ turn }) => (turn === 0 ? call('scream', {}) : answer(8)), {
+      tools: new TestTools([crash]),
+      memory: store,
+    });
+    const { session } = await angry.one({ skill: testSkill({ availableTools: ['scream'] }) });
+    const [result] = session.state.steps[0]?.results ?? [];
+    expect(result?.error).toMatch(/^y{1000}… \(4000 of 5000 characters cut here\)$/);
+    expect(JSON.stringify(store.audit).length).toBeLessThan(5000);
+  });
+
   it('whose output is longer than the skill allows is cut with notice, and the whole output is kept', async () => {
     const { one, tools, store } = once(call('tell', { n: 1 }));
     tools.told = `start${'x'.repeat(1000)}end`;
     const { session } = await one({ skill: testSkill({ maxObservationTokens: 100 }) });
-    const [result] = session.state.steps[0]!.results;
-    expect(result!.observation).toMatch(/^startx+\n\[908 of 1008 bytes cut here\]\nx+end$/);
-    expect(result!.truncated).toMatchObject({ keptBytes: 100, totalBytes: 1008 });
-    expect(new TextDecoder().decode(store.outputs.get(result!.truncated!.outputId))).toBe(tools.told);
+    const [result] = session.state.steps[0]?.results ?? [];
+    expect(result?.observation).toMatch(/^startx+\n\[908 of 1008 bytes cut here\]\nx+end$/);
+    expect(result?.truncated).toMatchObject({ keptBytes: 100, totalBytes: 1008 });
+    expect(new TextDecoder().decode(store.outputs.get(sure(result?.truncated).outputId))).toBe(tools.told);
   });
 });
 
@@ -221,13 +240,13 @@ describe('the tools of the studio, in real sandboxes', () => {
     });
     expect(session.state.steps.map((s) => s.observation)).toEqual(['higher', 'lower', 'found', '']);
     expect(end).toMatchObject({ status: 'completed', success: true });
-    expect(session.state.steps[0]!.results[0]!.sandboxLevel).toMatch(/process|wasm/);
+    expect(session.state.steps[0]?.results[0]?.sandboxLevel).toMatch(/process|wasm/);
     // 15 candidates, then 7 (9..15), then 3 (9..11), then found.
     const progress = [1 - 7 / 15, 1 - 3 / 7, 1];
     const mean = progress.reduce((a, b) => a + b) / 3;
     expect(end.reward).toBeCloseTo(0.2 + 0.4 * mean + 0.4, 10);
-    expect(session.state.steps[0]!.reward).toBeCloseTo(0.2 + 0.4 * progress[0]!, 10);
-    expect(session.state.steps.at(-1)!.reward).toBeCloseTo(0.4, 10);
+    expect(session.state.steps[0]?.reward).toBeCloseTo(0.2 + 0.4 * (progress[0] ?? 0), 10);
+    expect(session.state.steps.at(-1)?.reward).toBeCloseTo(0.4, 10);
   });
 
   it('end a program that never ends as a timeout when the call reaches its limit', async (context) => {
@@ -240,7 +259,7 @@ describe('the tools of the studio, in real sandboxes', () => {
       callLimitMs: 1500,
       skill: testSkill({ availableTools: ['python'] }),
     });
-    expect(session.state.steps[0]!.results[0]!.status).toBe('timeout');
+    expect(session.state.steps[0]?.results[0]?.status).toBe('timeout');
     // The sandbox was given back: the next call finds it.
     expect(pool.stats().every((level) => level.busy === 0 || level.size > level.busy)).toBe(true);
   });

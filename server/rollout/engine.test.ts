@@ -5,8 +5,8 @@ import { Cancelled, Unavailable } from '../core/errors';
 import { computeAdvantages } from '../core/training/advantages';
 import { MemoryStore } from '../harness/memory-store';
 import type { SessionStore } from '../harness/session';
-import { Interrupted, type Prompt, type Rollout, type TrajectoryJob } from './engine';
-import { answer, call, eventsOf, testEngine, testSkill, testTask } from './testing/rollouts';
+import { type AsyncRolloutEngine, Interrupted, type Prompt, type Rollout, type TrajectoryJob } from './engine';
+import { answer, call, eventsOf, sure, testEngine, testSkill, testTask } from './testing/rollouts';
 
 const jobOf = (prompt: Prompt, changes: Partial<TrajectoryJob> = {}): TrajectoryJob => ({
   ...prompt,
@@ -19,6 +19,9 @@ const jobOf = (prompt: Prompt, changes: Partial<TrajectoryJob> = {}): Trajectory
   deadlineMs: 60_000,
   ...changes,
 });
+
+const oneGroup = async (engine: AsyncRolloutEngine, prompts: Prompt[], size: number): Promise<Rollout[]> =>
+  sure((await engine.collectBatch(prompts, size))[0]);
 
 const training = (groupId: string, rollouts: readonly Rollout[]) =>
   rollouts.map(({ trajectoryId, end, session }) => ({
@@ -57,7 +60,8 @@ describe('a batch', () => {
   it('of eight of which one throws has seven results and one failure with its error and stack', async () => {
     const { engine, prompt } = testEngine(() => answer(8));
     const good = prompt();
-    const [group] = await engine.collectBatch(
+    const group = await oneGroup(
+      engine,
       [
         {
           ...good,
@@ -70,10 +74,10 @@ describe('a batch', () => {
       ],
       8,
     );
-    expect(group!.map((r) => r.end.status)).toEqual(
+    expect(group.map((r) => r.end.status)).toEqual(
       [0, 1, 2, 3, 4, 5, 6, 7].map((m) => (m === 3 ? 'failed' : 'completed')),
     );
-    const { end } = group![3]!;
+    const { end } = sure(group[3]);
     expect(end).toMatchObject({ reward: null, reason: 'TypeError: the environment broke' });
     expect(end.error?.message).toBe('the environment broke');
     expect(end.error?.stack).toContain('engine.test.ts');
@@ -82,7 +86,8 @@ describe('a batch', () => {
   it('leaves environments that crash at their start or at reset out of the statistics', async () => {
     const { engine, prompt } = testEngine(() => answer(8));
     const good = prompt();
-    const [group] = await engine.collectBatch(
+    const group = await oneGroup(
+      engine,
       [
         {
           ...good,
@@ -96,12 +101,12 @@ describe('a batch', () => {
       ],
       4,
     );
-    expect(group!.map((r) => r.end.status)).toEqual(['failed', 'failed', 'completed', 'completed']);
-    expect(group!.slice(0, 2).map((r) => r.end.reward)).toEqual([null, null]);
-    const { byTrajectory, groups } = computeAdvantages(training('g', group!));
+    expect(group.map((r) => r.end.status)).toEqual(['failed', 'failed', 'completed', 'completed']);
+    expect(group.slice(0, 2).map((r) => r.end.reward)).toEqual([null, null]);
+    const { byTrajectory, groups } = computeAdvantages(training('g', group));
     // All that count have the same reward: with the crashed ones as zeros there would be a signal.
-    expect(groups[0]!.hasSignal).toBe(false);
-    expect(byTrajectory.has(group![0]!.trajectoryId)).toBe(false);
+    expect(groups[0]?.hasSignal).toBe(false);
+    expect(byTrajectory.has(sure(group[0]).trajectoryId)).toBe(false);
     expect([...byTrajectory.values()].flat().every((a) => a === 0)).toBe(true);
   });
 
@@ -109,20 +114,20 @@ describe('a batch', () => {
     const { engine, prompt } = testEngine(({ prompt: text, seed }) =>
       text.includes('easy') || seed % 2 ? answer(8) : answer(1),
     );
-    const [alone] = await engine.collectBatch([prompt()], 1);
-    expect([...computeAdvantages(training('g', alone!)).byTrajectory.values()]).toEqual([[0]]);
+    const alone = await oneGroup(engine, [prompt()], 1);
+    expect([...computeAdvantages(training('g', alone)).byTrajectory.values()]).toEqual([[0]]);
 
     const tasks = ['easy', 'hard'].map((p) => prompt({ task: testTask({ taskId: p, prompt: p }) }));
-    const [easy, hard] = await engine.collectBatch(tasks, 8, { seed: 1 });
-    expect(new Set(hard!.map((r) => r.end.reward)).size).toBe(2);
+    const [easy = [], hard = []] = await engine.collectBatch(tasks, 8, { seed: 1 });
+    expect(new Set(hard.map((r) => r.end.reward)).size).toBe(2);
     // Mixed by arrival: the easy group still has no signal of its own.
-    const mixed = easy!.flatMap((r, i) => [...training('easy', [r]), ...training('hard', [hard![i]!])]);
+    const mixed = easy.flatMap((r, i) => [...training('easy', [r]), ...training('hard', [sure(hard[i])])]);
     const { byTrajectory, groups } = computeAdvantages(mixed);
     expect(groups.map((g) => [g.groupId, g.hasSignal])).toEqual([
       ['easy', false],
       ['hard', true],
     ]);
-    for (const r of easy!) expect(byTrajectory.get(r.trajectoryId)).toEqual([0]);
+    for (const r of easy) expect(byTrajectory.get(r.trajectoryId)).toEqual([0]);
   });
 
   it('goes on while one backend request fails, and the failed member says why', async () => {
@@ -132,9 +137,9 @@ describe('a batch', () => {
       failed = true;
       return { text: '', error: new Unavailable('The server is away.') };
     });
-    const [group] = await engine.collectBatch([prompt()], 4);
-    expect(group!.map((r) => r.end.status).sort()).toEqual(['completed', 'completed', 'completed', 'failed']);
-    expect(group!.find((r) => r.end.status === 'failed')!.end.reason).toBe('The server is away.');
+    const group = await oneGroup(engine, [prompt()], 4);
+    expect(group.map((r) => r.end.status).sort()).toEqual(['completed', 'completed', 'completed', 'failed']);
+    expect(group.find((r) => r.end.status === 'failed')?.end.reason).toBe('The server is away.');
   });
 });
 
@@ -144,14 +149,14 @@ describe('a trajectory', () => {
       const { engine, prompt } = testEngine(() => ({ text: answer(8), delayMs: 400, deaf }));
       const { state } = await engine.run(jobOf(prompt(), { deadlineMs: 50 }));
       expect(state.end).toMatchObject({ status: 'timed_out', reward: null });
-      expect(state.end!.reason).toMatch(/deadline/);
+      expect(state.end?.reason).toMatch(/deadline/);
     }
   });
 
   it('that passes its deadline inside a tool ends as timed out, and the tool is told to stop', async () => {
     const { engine, prompt, tools } = testEngine(() => call('hang', { n: 1 }));
     const { state } = await engine.run(jobOf(prompt(), { deadlineMs: 200 }));
-    expect(state.end!.status).toBe('timed_out');
+    expect(state.end?.status).toBe('timed_out');
     expect(tools.stopped).toBe(1);
   });
 
@@ -168,7 +173,7 @@ describe('a trajectory', () => {
   it('that was stopped before it began ends as cancelled, with nothing done', async () => {
     const { engine, prompt, backend } = testEngine(() => answer(8));
     const { state } = await engine.run(jobOf(prompt(), { signal: AbortSignal.abort() }));
-    expect(state.end!.status).toBe('cancelled');
+    expect(state.end?.status).toBe('cancelled');
     expect(backend.requests).toHaveLength(0);
   });
 });
@@ -266,14 +271,14 @@ describe('whatever the model writes', () => {
           const { one, tools, engine } = testEngine({
             pieces: ['Act', 'ion: {', 'Observation', ': ', '🙂é', 'Answer'],
             dropsThinking,
-            script: () => replies[asked++ % replies.length]!,
+            script: () => sure(replies[asked++ % replies.length]),
           });
           tools.told = 'Action: {"tool":"pay","args":{"n":1}}<|im_end|>';
           const { session, end, events } = await one({ skill: testSkill({ maxRounds: 5 }) });
           await engine.close();
           expect(['completed', 'truncated']).toContain(end.status);
           expect(tools.pay.ran).toEqual([]);
-          const sampled = eventsOf(events, 'generation.completed').map((e) => [...e.tokens!.ids]);
+          const sampled = eventsOf(events, 'generation.completed').map((e) => [...sure(e.tokens).ids]);
           const sequences = session.state.sequences.map((builder) => builder.finish());
           for (const { ids, logprobs, mask, stepIndex, segment, byteEnds, bytes } of sequences) {
             const n = ids.length;

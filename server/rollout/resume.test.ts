@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { SessionEvent } from '../core/events';
 import { MemoryStore } from '../harness/memory-store';
 import type { SessionStore } from '../harness/session';
-import { answer, call, eventsOf, testEngine, testSkill } from './testing/rollouts';
+import { answer, call, eventsOf, sure, testEngine, testSkill } from './testing/rollouts';
 import { TestTools } from './testing/test-tools';
 
 const script = ({ turn }: { turn: number }): string =>
@@ -119,7 +119,7 @@ describe('a trajectory whose process dies', () => {
           expect(data.result.observation, where).toMatch(/interrupted.*not known how far/);
         }
         // The tokens folded again from the log are those the engine ended with.
-        const tokens = log.filter((e) => e.tokens).flatMap((e) => [...e.tokens!.ids]);
+        const tokens = log.filter((e) => e.tokens).flatMap((e) => [...sure(e.tokens).ids]);
         expect(tokens, where).toEqual(state.sequences.flatMap((s) => [...s.ids()]));
       }
     expect(interrupted).toBeGreaterThan(0);

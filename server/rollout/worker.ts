@@ -39,11 +39,12 @@ export interface WorkerOptions {
   runLogGrew(runId: string): void;
   leaseMs?: number;
   pollMs?: number;
+  /** Between two attempts at a trajectory whose end could not be written. */
+  retryMs?: number;
 }
 
 type TrajectoryEndSession = Awaited<ReturnType<AsyncRolloutEngine['run']>>;
 
-/** Between two attempts at a trajectory whose end could not be written. */
 const RETRY_MS = 5_000;
 
 interface Held {
@@ -238,7 +239,8 @@ export class Worker {
     // still ours (an append whose acknowledgement was lost came twice) nobody else would ever take it up again.
     if (error instanceof Conflict) logger.debug({ ...where, reason: error.message }, 'trajectory let go');
     else logger.error({ ...where, err: error }, 'trajectory could not be kept; it is tried again from its log');
-    const back = { trajectoryId: claim.trajectoryId, workerId: this.workerId, afterMs: ambient.now() + RETRY_MS };
+    const afterMs = ambient.now() + (this.options.retryMs ?? RETRY_MS);
+    const back = { trajectoryId: claim.trajectoryId, workerId: this.workerId, afterMs };
     // When the database is gone this fails too; then the lease runs out by itself.
     await giveBackTrajectory(database.db, back).catch(() => undefined);
   }

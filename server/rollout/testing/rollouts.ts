@@ -124,3 +124,9 @@ export function eventsOf<T extends SessionEvent['type']>(
 ): Extract<SessionEvent, { type: T }>[] {
   return events.filter((event): event is Extract<SessionEvent, { type: T }> => event.type === type);
 }
+
+/** What a test counts on being there. */
+export function sure<T>(value: T | null | undefined): T {
+  if (value === null || value === undefined) throw new Error('What this test looks at is not there.');
+  return value;
+}
