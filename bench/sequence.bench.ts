@@ -2,7 +2,7 @@
 import { seededRandom } from '../server/core/ambient';
 import { SequenceBuilder } from '../server/core/tokens/builder';
 import type { TokenChunk } from '../server/core/tokens/chunk';
-import { compareSpeed, printReport, progress } from './figure';
+import { compareSpeed, type Figure, printReport, progress } from './figure';
 
 const CHUNK_TOKENS = 100;
 const CHUNKS = 40;
@@ -34,7 +34,6 @@ const trajectories = Array.from({ length: SEQUENCES }, () =>
 );
 /** The same columns in one piece each: what a copy starts from. */
 const whole = trajectories.map((chunks) => build(chunks));
-/** Both keep what they made until the turn is over, as a trajectory's sequence is kept until it is stored. */
 let kept: unknown[] = [];
 
 function build(chunks: readonly TokenChunk[]) {
@@ -43,21 +42,40 @@ function build(chunks: readonly TokenChunk[]) {
   return builder.finish();
 }
 
-progress('sequence: building');
-const figure = compareSpeed({
-  items: TOKENS,
-  turns: 15,
-  unit: 'million tokens/s',
-  least: 0.3,
-  before: () => {
-    kept = [];
-  },
-  measured: () => {
-    for (const chunks of trajectories) kept.push(build(chunks));
-  },
-  baseline: () => {
-    for (const { ids, logprobs, mask, stepIndex, segment, bytes, byteEnds } of whole)
-      kept.push([ids, logprobs, mask, stepIndex, segment, bytes, byteEnds].map((column) => column.slice()));
+/**
+ * @param repeats how often all trajectories are gone through in a turn
+ * @param keep whether what was made is held until the turn is over, as a trajectory's sequence is held until it is
+ *   stored: then both ways pay for fresh memory, which the system hands out slowly. Else memory is used again, and the
+ *   copy is about as fast as memory is.
+ */
+function compare(repeats: number, keep: boolean): Figure {
+  const take = keep ? (made: unknown) => kept.push(made) : (made: unknown) => (kept = [made]);
+  return compareSpeed({
+    items: TOKENS * repeats,
+    turns: 11,
+    unit: 'million tokens/s',
+    least: 0.3,
+    before: () => {
+      kept = [];
+    },
+    measured: () => {
+      for (let repeat = 0; repeat < repeats; repeat++) for (const chunks of trajectories) take(build(chunks));
+    },
+    baseline: () => {
+      for (let repeat = 0; repeat < repeats; repeat++)
+        for (const { ids, logprobs, mask, stepIndex, segment, bytes, byteEnds } of whole)
+          take([ids, logprobs, mask, stepIndex, segment, bytes, byteEnds].map((column) => column.slice()));
+    },
+  });
+}
+
+progress('sequence: building, memory used again');
+const again = compare(5, false);
+progress('sequence: building, every sequence kept');
+const fresh = { ...compare(1, true), target: null, met: null };
+printReport({
+  figures: {
+    'sequence: building from chunks of 100 tokens': again,
+    'sequence: building from chunks of 100 tokens, every sequence kept': fresh,
   },
 });
-printReport({ figures: { 'sequence: building from chunks of 100 tokens': figure } });
