@@ -63,7 +63,8 @@ export interface CompleteGroupInput {
   stdReward: number | null;
   /** Members that count in the statistics. */
   countedMembers: number;
-  hasSignal: boolean;
+  /** Null where no member counts. */
+  hasSignal: boolean | null;
   /** By step, of every counted member; the others stay without. */
   advantages: { trajectoryId: string; advantages: number[] }[];
 }

@@ -46,10 +46,14 @@ export async function performCall(site: CallSite, call: ToolCall, action: EnvAct
     const told = `The call was interrupted: the studio stopped while ${call.tool} ran, and it is not known how far it came.`;
     return complete(site, call, action, started, failed('interrupted', told), [], []);
   }
+  const touched = guarded(() => tool.resources(args));
+  // What a call touches is not known, so nothing can permit it.
+  if (touched instanceof Error)
+    return complete(site, call, action, started, failed('error', faultOf(tool, touched)), [], []);
   const decision = decidePermission({
     permissions: site.skill.permissions,
     tool: call.tool,
-    resources: tool.resources(args),
+    resources: touched,
     nowMs: started,
   });
   const decided: NewEvent = {
@@ -103,8 +107,21 @@ function refuse(site: CallSite, call: ToolCall, tool: BaseTool | null): string |
   if (call.error !== null || call.arguments === null) return call.error ?? 'The action could not be read.';
   if (!tool || !site.skill.availableTools.includes(call.tool))
     return `There is no tool ${JSON.stringify(call.tool)}. Available: ${site.skill.availableTools.join(', ')}.`;
-  return tool.validate(call.arguments);
+  const { arguments: args } = call;
+  const problem = guarded(() => tool.validate(args));
+  return problem instanceof Error ? faultOf(tool, problem) : problem;
 }
+
+/** A tool that throws where it must not is a fault of that tool: the call fails, not the trajectory. */
+function guarded<T>(ask: () => T): T | Error {
+  try {
+    return ask();
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+const faultOf = (tool: BaseTool, error: Error): string => `${tool.name} met a fault of its own: ${error.message}`;
 
 /** Runs the tool within its limit; a tool that does not come back is left behind, its sandbox killed through the signal. */
 async function execute(site: CallSite, tool: BaseTool, args: JsonObject, outer: AbortSignal): Promise<ToolOutcome> {
@@ -152,10 +169,11 @@ async function complete(
   audits: AuditRecord[],
 ): Promise<ToolResult> {
   const tool = site.tools.get(call.tool);
-  const shown =
+  const formatted =
     outcome.error !== null && outcome.output === ''
       ? `error: ${outcome.error}`
-      : (tool?.formatOutput(outcome) ?? outcome.output);
+      : guarded(() => tool?.formatOutput(outcome) ?? outcome.output);
+  const shown = formatted instanceof Error ? outcome.output : formatted;
   const { text, truncated } = await action.truncate(shown);
   const error = outcome.error === null ? null : shortened(outcome.error);
   const result: ToolResult = {

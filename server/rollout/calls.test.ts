@@ -61,6 +61,17 @@ describe('a turn of the model', () => {
     );
   });
 
+  it('of a tool that throws while it is looked at fails alone: nothing runs, and the trajectory goes on', async () => {
+    const { one, tools } = once(call('double', { n: 1 }));
+    tools.double.validate = () => {
+      throw new Error('no schema');
+    };
+    const { session } = await one();
+    expect(tools.double.ran).toEqual([]);
+    expect(session.state.steps[0]?.observation).toBe('error: double met a fault of its own: no schema');
+    expect(session.state.end?.status).not.toBe('failed');
+  });
+
   it('that calls a tool its skill does not name is refused, though the tool exists', async () => {
     const { one, tools } = once(call('pay', { n: 1 }));
     const { session } = await one({ skill: testSkill({ availableTools: ['double'] }) });

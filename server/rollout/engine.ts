@@ -156,8 +156,8 @@ export class AsyncRolloutEngine {
   ): Promise<void> {
     const controller = new AbortController();
     const deadline = setTimeout(
-      () =>
-        controller.abort(new TimedOut(`The trajectory passed its deadline of ${Math.round(job.deadlineMs / 1000)} s.`)),
+      // The skill's whole time, not what was left of it: one kind of failure reads the same everywhere.
+      () => controller.abort(new TimedOut(`The trajectory passed its deadline of ${job.skill.deadlineMs / 1000} s.`)),
       Math.max(0, job.deadlineMs),
     );
     const onAbort = (): void => {

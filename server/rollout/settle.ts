@@ -36,7 +36,8 @@ export async function settleGroup(tx: Tx, groupId: string, nowMs: number): Promi
   const { byTrajectory, groups } = computeAdvantages(group.members.map((member) => ({ ...member, groupId })));
   const rewards = countedRewards(group);
   const { mean, std } = groupStatistics(rewards);
-  const hasSignal = groups[0]?.hasSignal ?? false;
+  // A group of which nothing counts (all failed, all cancelled) says nothing about signal.
+  const hasSignal = groups[0]?.hasSignal ?? null;
   const meanReward = rewards.length > 0 ? mean : null;
   const completed = await completeGroup(tx, {
     groupId,
