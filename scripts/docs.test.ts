@@ -20,11 +20,14 @@ const pages = [
 ];
 
 describe('the documents', () => {
-  it.each(Object.entries(environmentSchema.shape))('have a row for the variable %s with what the schema says', (name, variable) => {
-    const preset = variable.safeParse(undefined).data;
-    const row = `| \`${name}\` | ${preset === undefined ? 'none' : `\`${preset}\``} | ${variable.description} |`;
-    expect(read('docs/running.md')).toContain(row);
-  });
+  it.each(Object.entries(environmentSchema.shape))(
+    'have a row for the variable %s with what the schema says',
+    (name, variable) => {
+      const preset = variable.safeParse(undefined).data;
+      const row = `| \`${name}\` | ${preset === undefined ? 'none' : `\`${preset}\``} | ${variable.description} |`;
+      expect(read('docs/running.md')).toContain(row);
+    },
+  );
 
   it('name every key of a skill', () => {
     const page = read('docs/skills.md');
