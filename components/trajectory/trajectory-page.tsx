@@ -2,7 +2,7 @@
 import { useRouter } from 'next/navigation';
 import { useTranslations } from 'next-intl';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
-import { readServerProblem } from '@/components/server-errors';
+import { namesNothing, readServerProblem } from '@/components/server-errors';
 import { isTyping, usePageKeys } from '@/components/shell/page-keys';
 import { Button, ButtonLink } from '@/components/ui/button';
 import { decimal, signed } from '@/components/ui/numbers';
@@ -35,7 +35,7 @@ export function TrajectoryPage({ runId, trajectoryId }: { runId: string; traject
     /^\d{1,6}$/.test(url.sequence) ? Number(url.sequence) : 0,
   );
   const sentence = useErrorSentence();
-  if (query.error && readServerProblem(query.error).code === 'NOT_FOUND')
+  if (query.error && namesNothing(query.error))
     return (
       <EmptyState title={t('notFound')} action={<ButtonLink href={`/runs/${runId}`}>{t('toRun')}</ButtonLink>}>
         {readServerProblem(query.error).message}
