@@ -99,16 +99,7 @@ export class SequenceBuilder {
   }
 
   #join(): TokenChunk {
-    const n = this.#length;
-    const joined: TokenChunk = {
-      ids: new Int32Array(n),
-      logprobs: new Float32Array(n),
-      mask: new Uint8Array(n),
-      stepIndex: new Int32Array(n),
-      segment: new Uint8Array(n),
-      bytes: new Uint8Array(this.#byteLength),
-      byteEnds: new Uint32Array(n),
-    };
+    const joined = emptyChunk(this.#length, this.#byteLength);
     let at = 0;
     let byteAt = 0;
     for (const part of this.#parts) {
@@ -124,6 +115,20 @@ export class SequenceBuilder {
     }
     return joined;
   }
+}
+
+/** All columns in one buffer, in the order of core/tokens/wire: one allocation instead of seven. */
+function emptyChunk(n: number, byteLength: number): TokenChunk {
+  const buffer = new ArrayBuffer(18 * n + byteLength);
+  return {
+    ids: new Int32Array(buffer, 0, n),
+    logprobs: new Float32Array(buffer, 4 * n, n),
+    stepIndex: new Int32Array(buffer, 8 * n, n),
+    byteEnds: new Uint32Array(buffer, 12 * n, n),
+    mask: new Uint8Array(buffer, 16 * n, n),
+    segment: new Uint8Array(buffer, 17 * n, n),
+    bytes: new Uint8Array(buffer, 18 * n, byteLength),
+  };
 }
 
 function refuse({ ids, logprobs, mask, stepIndex, segment, byteEnds, bytes }: TokenChunk): never {
