@@ -31,13 +31,15 @@ test('a skill that cannot be read is answered with line and column, and a press 
   await save.click();
   await expect(page.getByRole('button', { name: /line \d+, column \d+/i })).toBeVisible();
 
-  // Every problem of a skill that reads but is wrong, each with its place.
-  await field.fill(
-    'skill_name: broken\ndescription: A sentence.\navailable_tools: [no_such_tool]\nmax_rounds: many\n' +
-      'answer_format:\n  required_fields: [number]\nreward_weights:\n  answer_f1: 1\n',
-  );
+  // A skill that reads but is wrong: names that nothing has, and values of the wrong kind, each with its place.
+  const skill = (tool: string, rounds: string): string =>
+    `skill_name: broken\ndescription: A sentence.\navailable_tools: [${tool}]\nmax_rounds: ${rounds}\n` +
+    'answer_format:\n  required_fields: [number]\nreward_weights:\n  answer_f1: 1\n';
+  await field.fill(skill('no_such_tool', '4'));
   await save.click();
-  await expect(page.getByRole('button', { name: /no_such_tool/ })).toBeVisible();
+  await expect(page.getByRole('button', { name: /line 3, column \d+.*no_such_tool/i })).toBeVisible();
+  await field.fill(skill('probe', 'many'));
+  await save.click();
   const rounds = page.getByRole('button', { name: /max_rounds/ });
   await expect(rounds).toContainText(/line 4, column \d+/i);
   await rounds.click();
@@ -50,7 +52,6 @@ test('a dataset line that is wrong is named by its number', async ({ page, clien
   watch.allow(/status of (400|409|413)/);
   const before = await everything(client);
   await open(page, '/datasets');
-  await page.getByRole('button', { name: 'Import a dataset' }).click();
   const good = '{"task_id":"a","prompt":"p"}';
   for (const [text, sentence] of [
     [`${good}\n\n{"task_id":"b","prompt":}\n`, /Line 3 is not JSON/],

@@ -25,7 +25,6 @@ test('a dataset of hostile prompts is imported, run and read without any of it c
     )
     .join('\n');
   await open(page, '/datasets');
-  await page.getByRole('button', { name: 'Import a dataset' }).click();
   await page
     .getByLabel('File')
     .setInputFiles({ name: `${dataset}.jsonl`, mimeType: 'text/plain', buffer: Buffer.from(jsonl) });

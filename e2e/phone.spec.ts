@@ -3,7 +3,8 @@ import { everyPage, expect, figure, open, overflow, pageHeader, test, tokenFact,
 
 test.use({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 });
 
-test('no page is wider than the screen, in either language', async ({ page, finished }) => {
+test('no page is wider than the screen, in either language', async ({ page, finished, watch }) => {
+  watch.allow(/404 .*\/nowhere/);
   await open(page, '/');
   for (const language of ['English', '中文']) {
     await page.getByRole('button', { name: /^(Menu|菜单)$/ }).tap();

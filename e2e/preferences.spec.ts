@@ -1,7 +1,11 @@
 /** Language and theme: chosen once, kept, never flashing. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Page } from '@playwright/test';
-import messages from '../messages/en.json';
 import { everyPage, expect, open, settled, test } from './journey';
+import { root } from './server';
+
+const messages = JSON.parse(readFileSync(join(root, 'messages', 'en.json'), 'utf8')) as Record<string, unknown>;
 
 /** `runs.columns.name` and the like: what next-intl shows where a message is missing. */
 const KEY_LIKE = new RegExp(`\\b(${Object.keys(messages).join('|')})\\.[a-z]\\w*(\\.\\w+)*|MISSING_MESSAGE`);
@@ -64,7 +68,7 @@ test('the theme is there before the first paint, and follows the system where it
     page.evaluate(() => {
       const pixel = document.createElement('canvas').getContext('2d');
       if (!pixel) return -1;
-      pixel.fillStyle = getComputedStyle(document.body).backgroundColor;
+      pixel.fillStyle = getComputedStyle(document.documentElement).backgroundColor;
       pixel.fillRect(0, 0, 1, 1);
       return pixel.getImageData(0, 0, 1, 1).data[0] ?? -1;
     });
