@@ -45,7 +45,7 @@ function command(args) {
 }
 
 async function isRunning() {
-  const file = join(resolve(root, process.env.STUDIO_DATA_DIR || '.data'), 'server.json');
+  const file = join(resolve(process.env.STUDIO_DATA_DIR || '.data'), 'server.json');
   if (!existsSync(file)) return false;
   try {
     const { url } = JSON.parse(readFileSync(file, 'utf8'));

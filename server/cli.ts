@@ -31,6 +31,7 @@ program
   .requiredOption('--skill <name>', 'skill to use, its newest version')
   .requiredOption('--dataset <name>', 'dataset to take tasks from')
   .option('--backend <name>', 'inference backend (the default one when absent)')
+  .option('--skill-version <n>', 'a version of the skill', wholeNumber(1))
   .option('--group-size <n>', 'trajectories a task', wholeNumber(1), 8)
   .option('--tasks <n>', 'how many tasks of the dataset (all when absent)', wholeNumber(1))
   .option('--seed <n>', 'seed of the run', wholeNumber(0))
@@ -48,6 +49,18 @@ program
           `${report.run_id}: ${report.completed} of ${report.trajectories} trajectories completed, mean reward ${report.mean_reward?.toFixed(3) ?? '–'}, ${report.seconds} s`,
         );
       if (client.url) process.stderr.write(`Open ${client.url}/runs/${report.run_id}\n`);
+      // A run of which nothing came is no success for a script.
+      if (report.completed === 0) process.exitCode = 1;
+    });
+  });
+
+program
+  .command('cancel <run-id>')
+  .description('Cancel a run: what waits ends at once, what runs is stopped.')
+  .action(async (runId: string) => {
+    await withClient(async (client) => {
+      await client.cancelRun(runId);
+      print(runId);
     });
   });
 
@@ -125,10 +138,9 @@ program
   .description('Print an address that signs one person in to the running studio, once.')
   .option('--next <path>', 'page to open afterwards')
   .action(async ({ next }) => {
-    await withClient(async (client) => {
-      if (client.url === null) throw new Conflict('No studio runs on this data folder. Start one with: npm start');
-      print(await client.signInAddress(next));
-    });
+    const running = await findServer(parseEnvironment(process.env).dataDir);
+    if (!running) throw new Conflict('No studio runs on this data folder. Start one with: npm start');
+    print(await connect({ ...running, lasting: true }).signInAddress(next));
   });
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const)

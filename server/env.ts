@@ -7,17 +7,38 @@ const port = z.coerce.number().int().min(0).max(65535);
 
 /** Empty strings count as absent. Each entry's description is its documentation. */
 export const environmentSchema = z.object({
-  STUDIO_DATA_DIR: z.string().default('.data').describe('Folder of the embedded database and of everything else the studio keeps.'),
+  STUDIO_DATA_DIR: z
+    .string()
+    .default('.data')
+    .describe('Folder of the embedded database and of everything else the studio keeps.'),
   HOST: z.string().default('127.0.0.1').describe('Address the studio listens on.'),
   PORT: port.default(3000).describe('Port the studio listens on; 0 takes a free one.'),
   DATABASE_URL: z
     .url({ protocol: /^postgres(ql)?$/ })
     .optional()
     .describe('PostgreSQL 15 or newer, postgres://…; without it the embedded database in STUDIO_DATA_DIR is used.'),
-  STUDIO_PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional().describe('Address people use, when it is not http://HOST:PORT (behind a proxy).'),
-  STUDIO_LOG_LEVEL: z.enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('warn').describe('How much is logged to standard error.'),
-  STUDIO_SANDBOXES: z.coerce.number().int().min(1).max(256).default(16).describe('Sandboxes kept ready for each level in use.'),
-  STUDIO_TRAJECTORIES_AT_ONCE: z.coerce.number().int().min(1).max(4096).default(64).describe('Trajectories one worker holds at a time.'),
+  STUDIO_PUBLIC_URL: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('Address people use, when it is not http://HOST:PORT (behind a proxy).'),
+  STUDIO_LOG_LEVEL: z
+    .enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'])
+    .default('warn')
+    .describe('How much is logged to standard error.'),
+  STUDIO_SANDBOXES: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(256)
+    .default(16)
+    .describe('Most sandboxes alive at once, for each level and language.'),
+  STUDIO_TRAJECTORIES_AT_ONCE: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(4096)
+    .default(64)
+    .describe('Trajectories one worker holds at a time.'),
   STUDIO_MODEL_THREADS: z.coerce.number().int().min(1).max(256).default(1).describe('Threads of the embedded model.'),
 });
 
@@ -37,7 +58,9 @@ export interface Environment {
 
 /** Throws Invalid with one sentence that names the variable, what it holds (never for a URL: it may carry a password) and what is right. */
 export function parseEnvironment(source: Record<string, string | undefined>): Environment {
-  const given = Object.fromEntries(Object.entries(source).filter(([name, value]) => name in environmentSchema.shape && value !== ''));
+  const given = Object.fromEntries(
+    Object.entries(source).filter(([name, value]) => name in environmentSchema.shape && value !== ''),
+  );
   const parsed = environmentSchema.safeParse(given);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];

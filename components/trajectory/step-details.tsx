@@ -105,7 +105,7 @@ export function StepCalls({ step }: { step: StepView }) {
                     <>
                       <dt className="text-ink-2">{t('page.level')}</dt>
                       <dd className="font-mono">{result.permission.level}</dd>
-                      <dt className="text-ink-2">{t('page.outcome')}</dt>
+                      <dt className="text-ink-2">{t('page.permission')}</dt>
                       <dd>{t(`outcome.${result.permission.outcome}`)}</dd>
                     </>
                   ) : null}

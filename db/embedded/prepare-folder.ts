@@ -3,7 +3,7 @@
  * engine version and schema, in a process of its own, kept as a template beside the code, and copied from then on.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -86,8 +86,10 @@ export async function prepareFolder(dataDir: string): Promise<string> {
   const partial = join(dataDir, 'database.partial');
   await rm(partial, { recursive: true, force: true });
   const template = await prepareTemplate();
-  if (template) await cp(template, partial, { recursive: true });
-  else {
+  if (template) {
+    await cp(template, partial, { recursive: true });
+    await chmod(partial, 0o700);
+  } else {
     await mkdir(partial, { mode: 0o700 });
     await runChild({ type: 'initialise', folder: partial });
   }

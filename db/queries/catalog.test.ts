@@ -6,7 +6,7 @@ import { describeOnBothDatabases, type TestDatabase } from '../testing/database'
 import { seedRun } from '../testing/seed';
 import { insertAuditEntries, listAuditEntries } from './audit';
 import {
-  firstTaskIds,
+  firstTasks,
   getBackend,
   getSkillVersion,
   insertDataset,
@@ -75,7 +75,7 @@ describeOnBothDatabases('the catalogue', (open) => {
     const second = await listTasks(database.db, { name: 'answers', cursor: first.nextCursor, limit: 5 });
     expect([...first.items, ...second.items]).toEqual(tasks);
     expect(second.nextCursor).toBeNull();
-    expect(await firstTaskIds(database.db, 'dst_answers', 2)).toEqual(['t0', 't1']);
+    expect((await firstTasks(database.db, 'dst_answers', 2)).map((task) => task.taskId)).toEqual(['t0', 't1']);
     await expect(listTasks(database.db, { name: 'answers', cursor: "1'; drop" })).rejects.toBeInstanceOf(Invalid);
   });
 

@@ -195,14 +195,14 @@ export async function listTasks(
   };
 }
 
-/** The ids of a dataset's first tasks, in order: what a run is expanded from. */
-export async function firstTaskIds(q: Queryable, datasetId: string, limit?: number): Promise<string[]> {
-  const query = q
-    .select({ taskId: tasks.taskId })
+/** A dataset's first tasks, in order: checked before a run is expanded from them. */
+export async function firstTasks(q: Queryable, datasetId: string, limit: number): Promise<TaskView[]> {
+  return await q
+    .select(taskColumns)
     .from(tasks)
     .where(eq(tasks.datasetId, datasetId))
-    .orderBy(asc(tasks.position));
-  return (limit === undefined ? await query : await query.limit(limit)).map((row) => row.taskId);
+    .orderBy(asc(tasks.position))
+    .limit(limit);
 }
 
 /** Throws NotFound. */

@@ -4,7 +4,7 @@
  * Trains the small policy of the tutorial from nothing and measures it as it will be served: demonstrations → vocabulary →
  * tokens → training → a GGUF file → sampled games. The same seed gives the same file.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -79,7 +79,9 @@ try {
   });
   const trainingSeconds = (performance.now() - trainingBegun) / 1000;
   const file = encodeGguf(llamaGguf({ name: MODEL_NAME, shape: SHAPE, vocabulary, weights }));
-  await writeFile(values.out, file);
+  // A running studio has the old file mapped into its memory: a new file takes its place, the old one is never written to.
+  await writeFile(`${values.out}.new`, file);
+  await rename(`${values.out}.new`, values.out);
   const parameters = [...weights.values()].reduce((sum, weight) => sum + weight.length, 0);
   say(`${parameters} parameters trained in ${trainingSeconds.toFixed(1)} s; ${values.out}: ${file.length} bytes`);
 

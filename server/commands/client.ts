@@ -4,12 +4,22 @@
  */
 import { createTRPCClient, httpLink, TRPCClientError } from '@trpc/client';
 import superjson from 'superjson';
-import { Conflict, Forbidden, Invalid, NotFound, type StudioError, Unauthenticated, Unavailable } from '../core/errors';
+import {
+  Conflict,
+  Forbidden,
+  Invalid,
+  NotFound,
+  type StudioError,
+  TimedOut,
+  Unauthenticated,
+  Unavailable,
+} from '../core/errors';
 import type { RunDetail } from '../core/views';
 import type { AppRouter } from '../routers/app-router';
 
 export interface StartRunRequest {
   skill: string;
+  skillVersion?: number;
   dataset: string;
   backend?: string;
   groupSize?: number;
@@ -139,6 +149,8 @@ function errorOfStatus(status: number, message: string): StudioError {
       return new NotFound(message);
     case 409:
       return new Conflict(message);
+    case 504:
+      return new TimedOut(message);
     default:
       return new Unavailable(message);
   }

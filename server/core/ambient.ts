@@ -37,7 +37,14 @@ export function systemAmbient(): Ambient {
 export function fixedAmbient(startMs = 1_750_000_000_000, seed = 1): Ambient & { advance(ms: number): void } {
   let now = startMs;
   const random = seededRandom(seed);
-  return { now: () => now, random, newId: (prefix) => makeId(prefix, now, random), advance: (ms) => void (now += ms) };
+  return {
+    now: () => now,
+    random,
+    newId: (prefix) => makeId(prefix, now, random),
+    advance(ms) {
+      now += ms;
+    },
+  };
 }
 
 /** mulberry32: a small generator with 32 bits of state, the same numbers for the same seed on every machine. */

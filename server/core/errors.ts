@@ -2,7 +2,15 @@
  * The error family. Every failure a person can meet is one of these; each edge (tRPC, HTTP, command line)
  * maps the family once. `message` is a sentence for the person, `details` is for the log.
  */
-export type ErrorCode = 'not_found' | 'invalid' | 'conflict' | 'forbidden' | 'unauthenticated' | 'unavailable' | 'timeout' | 'cancelled';
+export type ErrorCode =
+  | 'not_found'
+  | 'invalid'
+  | 'conflict'
+  | 'forbidden'
+  | 'unauthenticated'
+  | 'unavailable'
+  | 'timeout'
+  | 'cancelled';
 
 export abstract class StudioError extends Error {
   abstract readonly code: ErrorCode;

@@ -3,7 +3,15 @@
  * folded from these. `tokens` travels beside the data in binary (see core/tokens/wire).
  */
 import type { TokenChunk, WeightSpan } from './tokens/chunk';
-import type { FinalTrajectoryStatus, Json, JsonObject, LogprobKind, PermissionLevel, SandboxLevel, ToolStatus } from './vocabulary';
+import type {
+  FinalTrajectoryStatus,
+  Json,
+  JsonObject,
+  LogprobKind,
+  PermissionLevel,
+  SandboxLevel,
+  ToolStatus,
+} from './vocabulary';
 
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant' | 'tool';
@@ -40,7 +48,12 @@ export interface ToolResult {
 }
 
 export interface EventData {
-  'prompt.rendered': { messages: ChatMessage[]; tools: string[]; sequenceIndex: number; reason: 'start' | 'template_broke_prefix' | 'compacted' };
+  'prompt.rendered': {
+    messages: ChatMessage[];
+    tools: string[];
+    sequenceIndex: number;
+    reason: 'start' | 'template_broke_prefix' | 'compacted';
+  };
   'generation.started': { stepNumber: number; attempt: number; promptTokens: number; maxTokens: number };
   'generation.completed': {
     stepNumber: number;
@@ -53,7 +66,15 @@ export interface EventData {
     durationMs: number;
     queuedMs: number;
   };
-  'permission.decided': { stepNumber: number; callIndex: number; tool: string; level: PermissionLevel; outcome: 'allow' | 'ask' | 'refuse'; rule: string; reason: string };
+  'permission.decided': {
+    stepNumber: number;
+    callIndex: number;
+    tool: string;
+    level: PermissionLevel;
+    outcome: 'allow' | 'ask' | 'refuse';
+    rule: string;
+    reason: string;
+  };
   'tool.started': { stepNumber: number; callIndex: number; tool: string; arguments: JsonObject; idempotent: boolean };
   'tool.completed': { stepNumber: number; result: ToolResult };
   'step.completed': {
@@ -91,7 +112,9 @@ export interface EventData {
 export type EventType = keyof EventData;
 
 /** An event as it is handed to the log. */
-export type NewEvent = { [T in EventType]: { type: T; data: EventData[T]; tokens?: TokenChunk; weights?: WeightSpan[] } }[EventType];
+export type NewEvent = {
+  [T in EventType]: { type: T; data: EventData[T]; tokens?: TokenChunk; weights?: WeightSpan[] };
+}[EventType];
 
 /** An event as it lies in the log. `seq` counts from 0 within its session. */
 export type SessionEvent = NewEvent & { seq: number; atMs: number };

@@ -1,5 +1,15 @@
 /** The shapes pages receive: what the services return and the components draw. Plain data, JSON-able. */
-import type { JsonObject, Json, LogprobKind, Role, RunStatus, SandboxLevel, TrajectoryStatus, ToolStatus, PermissionLevel } from './vocabulary';
+import type {
+  Json,
+  JsonObject,
+  LogprobKind,
+  PermissionLevel,
+  Role,
+  RunStatus,
+  SandboxLevel,
+  ToolStatus,
+  TrajectoryStatus,
+} from './vocabulary';
 
 export interface Page<T> {
   items: T[];
@@ -146,7 +156,15 @@ export interface TrajectoryDetail {
   steps: StepView[];
   /** All members of the group, in member order, this one included. */
   siblings: TrajectoryRow[];
-  sequences: { index: number; length: number; generatedLength: number; weightVersions: { version: string; start: number; end: number }[]; logprobKind: LogprobKind; approximate: boolean; truncated: boolean }[];
+  sequences: {
+    index: number;
+    length: number;
+    generatedLength: number;
+    weightVersions: { version: string; start: number; end: number }[];
+    logprobKind: LogprobKind;
+    approximate: boolean;
+    truncated: boolean;
+  }[];
   /** True once the tokens are final. */
   final: boolean;
   eventSeq: number;

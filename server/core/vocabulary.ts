@@ -2,12 +2,29 @@
 export const ROLES = ['viewer', 'reviewer', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
-export const SEGMENT_KINDS = ['system', 'user', 'thought', 'action', 'answer', 'stop', 'observation', 'template'] as const;
+export const SEGMENT_KINDS = [
+  'system',
+  'user',
+  'thought',
+  'action',
+  'answer',
+  'stop',
+  'observation',
+  'template',
+] as const;
 export type SegmentKind = (typeof SEGMENT_KINDS)[number];
 /** Stored as one byte: the position in SEGMENT_KINDS. */
 export const segmentCode = (kind: SegmentKind): number => SEGMENT_KINDS.indexOf(kind);
 
-export const TRAJECTORY_STATUSES = ['queued', 'running', 'completed', 'truncated', 'failed', 'cancelled', 'timed_out'] as const;
+export const TRAJECTORY_STATUSES = [
+  'queued',
+  'running',
+  'completed',
+  'truncated',
+  'failed',
+  'cancelled',
+  'timed_out',
+] as const;
 export type TrajectoryStatus = (typeof TRAJECTORY_STATUSES)[number];
 export const FINAL_TRAJECTORY_STATUSES = ['completed', 'truncated', 'failed', 'cancelled', 'timed_out'] as const;
 export type FinalTrajectoryStatus = (typeof FINAL_TRAJECTORY_STATUSES)[number];
@@ -20,10 +37,26 @@ export type RunStatus = (typeof RUN_STATUSES)[number];
 export const LOGPROB_KINDS = ['raw', 'sampled', 'constrained', 'unknown'] as const;
 export type LogprobKind = (typeof LOGPROB_KINDS)[number];
 
-export const PERMISSION_LEVELS = ['manual_only', 'approve_always', 'approve_once', 'ask_first', 'auto_with_notification', 'full_trust'] as const;
+export const PERMISSION_LEVELS = [
+  'manual_only',
+  'approve_always',
+  'approve_once',
+  'ask_first',
+  'auto_with_notification',
+  'full_trust',
+] as const;
 export type PermissionLevel = (typeof PERMISSION_LEVELS)[number];
 
-export const TOOL_STATUSES = ['success', 'error', 'timeout', 'permission_denied', 'rejected', 'expired', 'interrupted', 'cancelled'] as const;
+export const TOOL_STATUSES = [
+  'success',
+  'error',
+  'timeout',
+  'permission_denied',
+  'rejected',
+  'expired',
+  'interrupted',
+  'cancelled',
+] as const;
 export type ToolStatus = (typeof TOOL_STATUSES)[number];
 
 /** From weak to strong. */

@@ -4,7 +4,7 @@ import { insertAuditEntries } from '../../db/queries/audit';
 import type { Ambient } from '../core/ambient';
 import type { AuditRecord } from '../core/audit';
 
-/** `details` holds no secret and no model text; `agentId` is the trajectory a tool entry belongs to. */
+/** `details` holds no secret; `agentId` is the trajectory a tool entry belongs to. */
 export type AuditedChange = Pick<AuditRecord, 'actionType' | 'resource' | 'operation' | 'status'> &
   Partial<Pick<AuditRecord, 'details' | 'agentId'>>;
 

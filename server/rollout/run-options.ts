@@ -22,7 +22,13 @@ export function applyRunOptions(skill: Skill, { temperature }: RunOptions): Skil
 }
 
 /** Sentences a reader of the run must know. Throws Invalid when the skill cannot be scored this way at all. */
-export function runNotices(skill: Skill, { judge }: RunOptions): string[] {
+export function runNotices(skill: Skill, { judge }: RunOptions, tasks: readonly { skill: string | null }[]): string[] {
   const { notice } = effectiveWeights(skill, judge !== null);
-  return notice === null ? [] : [notice];
+  const others = tasks.filter((task) => task.skill !== null && task.skill !== skill.skillName).length;
+  return [
+    ...(notice === null ? [] : [notice]),
+    ...(others === 0
+      ? []
+      : [`${others} of ${tasks.length} tasks name another skill; this run uses ${skill.skillName} for all of them.`]),
+  ];
 }

@@ -76,7 +76,11 @@ export async function createSandboxPool(options: SandboxPoolOptions): Promise<Sa
         level,
         absentLevel(level, `This version has no ${level === 'vm' ? 'virtual machine' : level} level yet.`),
       );
-  for (const { level, kinds, reason } of onHost.values()) logger.info({ level, kinds, reason }, 'sandbox level');
+  for (const { level, kinds, reason } of onHost.values()) {
+    logger.info({ level, kinds, reason }, 'sandbox level');
+    // The level that skills want by default: that it is missing should be read before a call fails.
+    if (level === 'process' && reason !== null) logger.warn(`No process sandboxes on this host: ${reason}`);
+  }
 
   const wanted = options.size ?? DEFAULT_POOL_SIZE;
   const size = bearableSize(wanted, totalmem());

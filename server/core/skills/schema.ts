@@ -74,9 +74,10 @@ export const skillSchema = z.looseObject(
       .strictObject(
         {
           temperature: z.number(must('a number')).min(0, 'must be at least 0').default(1),
-          top_p: fraction.default(1),
+          // What a sampler can use: keeping nothing, or only the impossible, is no distribution.
+          top_p: fraction.refine((p) => p > 0, 'must be more than 0').default(1),
           top_k: whole(0, 1_000_000).default(0),
-          min_p: fraction.default(0),
+          min_p: fraction.refine((p) => p < 1, 'must be less than 1').default(0),
           max_tokens_per_turn: whole(1, 1_000_000).default(512),
         },
         must('a mapping'),

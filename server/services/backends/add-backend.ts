@@ -13,7 +13,8 @@ export const addBackendInput = z.object({
     /** A .gguf file, relative to the folder of package.json, or absolute. */
     modelPath: z.string().min(1).max(4096),
   }),
-  isDefault: z.boolean().default(false),
+  /** Left as it is when absent; a new backend is then not the default. */
+  isDefault: z.boolean().optional(),
 });
 
 /** `changed` is false when everything is as it was. */
@@ -25,9 +26,10 @@ export async function addBackend({
   input: z.input<typeof addBackendInput>;
 }): Promise<{ name: string; changed: boolean }> {
   requireRole(ctx, 'operator', 'Adding a backend');
-  const { name, kind, settings, isDefault } = parseInput(addBackendInput, input);
+  const { name, kind, settings, isDefault: wanted } = parseInput(addBackendInput, input);
   return ctx.database.db.transaction(async (tx) => {
     const known = (await listBackends(tx)).find((row) => row.name === name);
+    const isDefault = wanted ?? known?.isDefault ?? false;
     const same = known?.kind === kind && known.isDefault === isDefault && sameSettings(known.settings, settings);
     if (same) return { name, changed: false };
     await saveBackend(tx, { id: ctx.ambient.newId('bck'), name, kind, settings, isDefault, nowMs: ctx.ambient.now() });

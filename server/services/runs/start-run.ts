@@ -1,10 +1,11 @@
 /** Starts a run: every task of the dataset becomes a group of trajectories on the queue. */
 import type { z } from 'zod';
-import { firstTaskIds, getBackend, getDataset, getSkillVersion } from '../../../db/queries/catalog';
+import { firstTasks, getBackend, getDataset, getSkillVersion } from '../../../db/queries/catalog';
 import { appendRunEvent } from '../../../db/queries/events';
 import { insertRun } from '../../../db/queries/runs';
 import { Invalid, Unavailable } from '../../core/errors';
 import { SCORER_NAMES } from '../../core/rewards/registry';
+import { scoringProblem } from '../../core/rewards/score';
 import { parseSkill } from '../../core/skills/parse';
 import type { JsonObject } from '../../core/vocabulary';
 import { auditEntry } from '../../observability/audit';
@@ -43,14 +44,19 @@ export async function startRun({
     ...(wanted.temperature === undefined ? {} : { temperature: wanted.temperature }),
     ...(judge ? { judge: judge.name } : {}),
   };
-  const notices = runNotices(skill, readRunOptions(options));
-  const taskIds = await firstTaskIds(database.db, dataset.id, wanted.tasks);
-  if (taskIds.length === 0) throw new Invalid(`The dataset ${dataset.name} has no tasks.`);
-  const total = taskIds.length * wanted.groupSize;
+  const tasks = await firstTasks(database.db, dataset.id, wanted.tasks ?? MOST_TRAJECTORIES);
+  if (tasks.length === 0) throw new Invalid(`The dataset ${dataset.name} has no tasks.`);
+  const total = tasks.length * wanted.groupSize;
   if (total > MOST_TRAJECTORIES)
     throw new Invalid(
-      `${taskIds.length} tasks × ${wanted.groupSize} are ${total} trajectories; one run holds at most ${MOST_TRAJECTORIES}. Take fewer tasks.`,
+      `${tasks.length} tasks × ${wanted.groupSize} are ${total} trajectories; one run holds at most ${MOST_TRAJECTORIES}. Take fewer tasks.`,
     );
+
+  for (const task of tasks) {
+    const problem = scoringProblem(skill, task, judge !== null);
+    if (problem) throw new Invalid(`The dataset ${dataset.name} does not fit the skill ${skill.skillName}. ${problem}`);
+  }
+  const notices = runNotices(skill, readRunOptions(options), tasks);
 
   const runId = ambient.newId('run');
   const seed = wanted.seed ?? Math.floor(ambient.random() * 2 ** 31);
@@ -69,7 +75,7 @@ export async function startRun({
       notices,
       startedBy: ctx.actor.userId,
       nowMs,
-      groups: taskIds.map((taskId, position) => ({
+      groups: tasks.map(({ taskId }, position) => ({
         id: ambient.newId('grp'),
         taskId,
         members: Array.from({ length: wanted.groupSize }, (_, member) => ({
@@ -90,7 +96,7 @@ export async function startRun({
         version: skillVersion.version,
         dataset: dataset.name,
         backend: backend.name,
-        tasks: taskIds.length,
+        tasks: tasks.length,
         groupSize: wanted.groupSize,
         seed,
       },

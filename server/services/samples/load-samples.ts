@@ -55,8 +55,10 @@ async function loadBackend(ctx: ServiceContext, packageRoot: string): Promise<vo
     );
     return;
   }
-  const others = (await listBackends(ctx.database.db)).filter((row) => row.name !== TUTORIAL_BACKEND);
-  const isDefault = !others.some((row) => row.isDefault);
+  const known = await listBackends(ctx.database.db);
+  // What a person made of it since is theirs.
+  if (known.some((row) => row.name === TUTORIAL_BACKEND)) return;
+  const isDefault = !known.some((row) => row.isDefault);
   const settings = { modelPath: TUTORIAL_MODEL };
   await addBackend({ ctx, input: { name: TUTORIAL_BACKEND, kind: 'embedded', settings, isDefault } });
 }
