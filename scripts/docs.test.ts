@@ -11,7 +11,8 @@ import { environmentSchema } from '../server/env';
 import { createToolRegistry } from '../server/tools/registry';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+/** Tables may be padded so that their columns line up. */
+const read = (path: string): string => readFileSync(join(root, path), 'utf8').replace(/ +\|/g, ' |');
 const pages = [
   'README.md',
   ...readdirSync(join(root, 'docs'))

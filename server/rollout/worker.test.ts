@@ -220,7 +220,7 @@ describeOnBothDatabases('workers', (open) => {
       const run = await finished(cancelled);
       expect(run.status).toBe('cancelled');
       expect(run.counts.cancelled).toBe(4);
-      expect(run.groups[0]).toMatchObject({ completed: true, meanReward: null, hasSignal: false });
+      expect(run.groups[0]).toMatchObject({ completed: true, meanReward: null, hasSignal: null });
       expect(run.groups[0]?.trajectories.map((t) => [t.reward, t.advantages])).toEqual(Array(4).fill([null, null]));
       workers.delete(worker);
       await worker.stop();
