@@ -3,6 +3,7 @@
  * run, and for each claim the environment it acts in.
  */
 import { isAbsolute, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../db/connection';
 import { type BackendRow, getBackend } from '../../db/queries/catalog';
 import { getRunSettings } from '../../db/queries/runs';
@@ -41,6 +42,8 @@ export interface MaterialOptions {
 
 /** Milliseconds a tool call may take, its wait for a sandbox included. */
 const CALL_LIMIT_MS = 90_000;
+/** How often a backend that is to be closed is looked at for work left. */
+const RETIRE_POLL_MS = 500;
 /** Skills of this many runs are kept parsed. */
 const RUNS_KEPT = 64;
 
@@ -59,6 +62,8 @@ interface OpenBackend {
 export class Material {
   private readonly opened = new Map<string, Promise<OpenBackend>>();
   private readonly skills = new Map<string, Promise<RunSkill>>();
+  private readonly retiring = new Set<Promise<void>>();
+  private closing = false;
   private readonly calls;
 
   constructor(private readonly options: MaterialOptions) {
@@ -121,6 +126,8 @@ export class Material {
   }
 
   async closeEngines(): Promise<void> {
+    this.closing = true;
+    await Promise.all(this.retiring);
     await this.each(({ engine }) => engine.close());
   }
 
@@ -139,9 +146,23 @@ export class Material {
     const known = this.opened.get(key);
     if (known) return known;
     const opening = this.openNew(row);
+    for (const [oldKey, old] of this.opened) {
+      if (!oldKey.startsWith(`${row.id} `)) continue;
+      this.opened.delete(oldKey);
+      this.retiring.add(this.retire(old));
+    }
     this.opened.set(key, opening);
     opening.catch(() => this.opened.delete(key));
     return opening;
+  }
+
+  /** A backend whose settings were changed serves what it has begun and is then closed; new claims take the new one. */
+  private async retire(opening: Promise<OpenBackend>): Promise<void> {
+    const old = await opening.catch(() => null);
+    if (!old) return;
+    while (!this.closing && old.engine.stats().running > 0) await sleep(RETIRE_POLL_MS);
+    await old.engine.close();
+    await old.backend.close();
   }
 
   private async openNew(row: BackendRow): Promise<OpenBackend> {
