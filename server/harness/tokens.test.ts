@@ -92,6 +92,21 @@ describe('the tokens of a trajectory', () => {
     expect(fresh.stepIndex.subarray(0, prompt).every((t) => t === -1)).toBe(true);
   });
 
+  it('begin a new sequence also after a turn that the token limit cut off, which no end-of-turn token closes', async () => {
+    const said = '<think>a secret idea</think>\nI wonder';
+    const { one } = testEngine({
+      dropsThinking: true,
+      script: ({ turn }) => (turn === 0 ? { text: said, mostTokens: said.length } : answer(8)),
+    });
+    const { session, events } = await one();
+    expect(eventsOf(events, 'generation.completed')[0]?.data.finishReason).toBe('length');
+    expect(eventsOf(events, 'prompt.rendered').map((e) => e.data.reason)).toEqual(['start', 'template_broke_prefix']);
+    const old = sure(sequencesOf(session)[0]);
+    expect(textOf(old.bytes).endsWith(said)).toBe(true);
+    expect(old.mask.filter((m) => m === 1)).toHaveLength(said.length);
+    expect(textOf(sure(sequencesOf(session)[1]).bytes)).not.toContain('secret');
+  });
+
   it('that the template adds after the end-of-turn token have mask 0 and no log-probability', async () => {
     const { one } = testEngine(({ turn }) => (turn === 0 ? 'I wonder.' : answer(8)));
     const { session } = await one();
