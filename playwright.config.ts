@@ -10,7 +10,8 @@ export default defineConfig({
   // One server and two cores: journeys run one after another.
   workers: 1,
   fullyParallel: false,
-  timeout: 120_000,
+  // For a machine that is busy with other things; nothing here is about speed.
+  timeout: 300_000,
   expect: { timeout: 20_000 },
   reporter: [['list'], ['json']],
   globalSetup: './e2e/global-setup.ts',
