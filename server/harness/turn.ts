@@ -68,15 +68,16 @@ const cutOf = (result: GenerationResult): 'length' | 'stop' | null =>
 function endOfTurnBytes(result: GenerationResult): number {
   const { bytes, byteEnds, ids, stopString, finishReason } = result;
   if (stopString !== null) {
-    const found = lastIndexOfBytes(bytes, encoder.encode(stopString));
+    // The first one: the engine stopped there, and its last token may hold the stop string again.
+    const found = indexOfBytes(bytes, encoder.encode(stopString));
     return found === -1 ? bytes.length : found;
   }
   if (finishReason === 'eos' && ids.length > 0) return ids.length > 1 ? (byteEnds[ids.length - 2] as number) : 0;
   return bytes.length;
 }
 
-function lastIndexOfBytes(haystack: Uint8Array, needle: Uint8Array): number {
-  outer: for (let at = haystack.length - needle.length; at >= 0; at--) {
+function indexOfBytes(haystack: Uint8Array, needle: Uint8Array): number {
+  outer: for (let at = 0; at + needle.length <= haystack.length; at++) {
     for (let i = 0; i < needle.length; i++) if (haystack[at + i] !== needle[i]) continue outer;
     return at;
   }
