@@ -99,6 +99,8 @@ export interface EventData {
   'task.completed': {
     status: FinalTrajectoryStatus;
     reward: number | null;
+    /** The end's share of the last step's reward, where that step was complete before the end was known (a full context). */
+    lastStepBonus?: number;
     components: Record<string, number>;
     answer: JsonObject | null;
     /** Whether the answer is right in every respect that is scored; null where nothing says so. */

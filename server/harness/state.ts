@@ -132,9 +132,15 @@ export function foldEvent(state: TrajectoryState, event: SessionEvent): void {
       return;
     case 'task.completed':
       state.end = event.data;
+      addToLastStep(state, event.data.lastStepBonus ?? 0);
       state.phase = 'done';
       return;
   }
+}
+
+function addToLastStep(state: TrajectoryState, bonus: number): void {
+  const last = state.steps.at(-1);
+  if (last && bonus !== 0) state.steps = [...state.steps.slice(0, -1), { ...last, reward: last.reward + bonus }];
 }
 
 /** One kind for a whole sequence: the weakest claim among its turns. */

@@ -4,6 +4,7 @@ import { SEGMENT_KINDS } from '../core/vocabulary';
 import { answer, call, eventsOf, sure, testEngine, testSkill } from '../rollout/testing/rollouts';
 import { TURN_END, TURN_START } from '../rollout/testing/scripted-backend';
 import type { Session } from './session';
+import { foldEvent, newTrajectoryState } from './state';
 
 const sequencesOf = (session: Session) => session.state.sequences.map((builder) => builder.finish());
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
@@ -265,6 +266,27 @@ describe('a full context', () => {
     expect(end.status).toBe('truncated');
     expect(end.reason).toContain('300 tokens');
     expect(end.reward).toBeGreaterThan(0);
+  });
+
+  it('gives the last step its share of the end, though the step was complete before the end was known', async () => {
+    const { one, prompt, store } = testEngine({ contextLength: 300, script: () => call('double', { n: 4 }) });
+    const rewardWeights = { tool_accuracy: 0.5, reasoning_quality: 0.5 };
+    const { session, end } = await one({
+      skill: testSkill({ maxRounds: 1000, rewardWeights }),
+      task: prompt().task,
+      judge: async () => 0.6,
+    });
+    expect(end).toMatchObject({ status: 'truncated', components: { reasoning_quality: 0.6 } });
+    const { steps } = session.state;
+    expect(steps.length).toBeGreaterThan(1);
+    steps.forEach(({ reward, components }, t) => {
+      const share = t === steps.length - 1 ? 0.5 * 0.6 : 0;
+      expect(reward).toBeCloseTo(0.5 * (components.tool_accuracy ?? Number.NaN) + share, 12);
+    });
+    // The log says it to whoever folds it again.
+    const again = newTrajectoryState();
+    for (const event of sure([...store.sessions.values()][0])) foldEvent(again, event);
+    expect(again.steps).toEqual(session.state.steps);
   });
 });
 

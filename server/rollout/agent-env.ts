@@ -36,6 +36,8 @@ export interface Outcome {
   /** Of every scorer, also the step scorers' means. */
   components: Record<string, number>;
   success: boolean | null;
+  /** The end's share of `reward`, which belongs to the last step. */
+  lastStepBonus: number;
 }
 
 export interface EnvStep {

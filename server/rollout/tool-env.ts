@@ -69,7 +69,7 @@ export class ToolEnv implements AgentEnv {
     steps: readonly EventData['step.completed'][],
     answer: JsonObject | null,
     signal: AbortSignal,
-  ): Promise<Outcome & { lastStepBonus: number }> {
+  ): Promise<Outcome> {
     const { skill, task, judge, seed } = this.options;
     const reasoningQuality =
       judge && 'reasoning_quality' in skill.rewardWeights

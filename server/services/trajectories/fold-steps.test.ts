@@ -54,6 +54,20 @@ const completed: StoredEvent = {
 };
 
 describe('the steps of a log', () => {
+  it('gives the last complete step what the end brought to it, whatever else the log holds', () => {
+    const step = (step_number: number, reward: unknown): StoredEvent => ({
+      type: 'step.completed',
+      data: { step_number, reward },
+    });
+    const end = (lastStepBonus?: unknown): StoredEvent => ({ type: 'task.completed', data: { lastStepBonus } });
+    const rewards = (...events: StoredEvent[]) => foldSteps(events, null).map((view) => view.reward);
+    expect(rewards(step(0, 0.5), step(1, 0.5), end(0.25))).toEqual([0.5, 0.75]);
+    expect(rewards(step(0, 0.5), end())).toEqual([0.5]);
+    expect(rewards(step(0, 0.5), end('much'))).toEqual([0.5]);
+    expect(rewards(step(0, null), end(0.25))).toEqual([null]);
+    expect(rewards(end(0.25))).toEqual([]);
+  });
+
   it('shows a running step as far as it has come', () => {
     const [step] = foldSteps(turn, null);
     expect(step?.thought).toBe('halve it');

@@ -38,6 +38,10 @@ export function foldSteps(events: Iterable<StoredEvent>, advantages: readonly nu
   };
   for (const { type, data } of events) {
     const fields = asObject(data);
+    if (type === 'task.completed') {
+      addToLastStep(steps, asNumber(fields.lastStepBonus) ?? 0);
+      continue;
+    }
     const step = stepOf(fields, type === 'step.completed' ? 'step_number' : 'stepNumber');
     if (!step) continue;
     if (type === 'generation.completed') showTurn(step.view, asText(fields.text), fields.finishReason === 'length');
@@ -49,6 +53,12 @@ export function foldSteps(events: Iterable<StoredEvent>, advantages: readonly nu
   return [...steps.values()]
     .sort((a, b) => a.view.stepNumber - b.view.stepNumber)
     .map((step) => finish(step, advantages));
+}
+
+/** What the end brought to a step that was complete before it. */
+function addToLastStep(steps: ReadonlyMap<number, OpenStep>, bonus: number): void {
+  const last = steps.get(Math.max(...steps.keys()));
+  if (last && last.view.reward !== null) last.view.reward += bonus;
 }
 
 function emptyStep(stepNumber: number): StepView {
