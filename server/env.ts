@@ -3,7 +3,29 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from './core/errors';
 
-const port = z.coerce.number().int().min(0).max(65535);
+/** A whole number, told in words for whoever set the variable. */
+const whole = (least: number, most: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, `it must be a whole number from ${least} to ${most}`)
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, `it must be a whole number from ${least} to ${most}`);
+
+/**
+ * A password with `#`, `/` or `?` in it that was not percent-encoded moves into the address's other parts, where messages
+ * would show it; one that cannot be decoded ends the driver.
+ */
+function isCleanDatabaseUrl(text: string): boolean {
+  try {
+    const url = new URL(text);
+    for (const part of [url.username, url.password, url.pathname]) decodeURIComponent(part);
+    return url.hash === '' && !`${url.pathname}${url.search}`.includes('@');
+  } catch {
+    return false;
+  }
+}
+
+const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const;
 
 /** Empty strings count as absent. Each entry's description is its documentation. */
 export const environmentSchema = z.object({
@@ -12,34 +34,26 @@ export const environmentSchema = z.object({
     .default('.data')
     .describe('Folder of the embedded database and of everything else the studio keeps.'),
   HOST: z.string().default('127.0.0.1').describe('Address the studio listens on.'),
-  PORT: port.default(3000).describe('Port the studio listens on; 0 takes a free one.'),
+  PORT: whole(0, 65535).default(3000).describe('Port the studio listens on; 0 takes a free one.'),
   DATABASE_URL: z
-    .url({ protocol: /^postgres(ql)?$/ })
+    .url({
+      protocol: /^postgres(ql)?$/,
+      error: 'it must be an address like postgres://user:password@host:5432/database',
+    })
+    .refine(isCleanDatabaseUrl, 'signs such as @ / ? # % in its user or password must be percent-encoded (%23 for #)')
     .optional()
     .describe('PostgreSQL 15 or newer, postgres://…; without it the embedded database in STUDIO_DATA_DIR is used.'),
   STUDIO_PUBLIC_URL: z
-    .url({ protocol: /^https?$/ })
+    .url({ protocol: /^https?$/, error: 'it must be an address like https://studio.example' })
     .optional()
     .describe('Address people use, when it is not http://HOST:PORT (behind a proxy).'),
   STUDIO_LOG_LEVEL: z
-    .enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'])
+    .enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(', ')}` })
     .default('warn')
     .describe('How much is logged to standard error.'),
-  STUDIO_SANDBOXES: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(256)
-    .default(16)
-    .describe('Most sandboxes alive at once, for each level and language.'),
-  STUDIO_TRAJECTORIES_AT_ONCE: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(4096)
-    .default(64)
-    .describe('Trajectories one worker holds at a time.'),
-  STUDIO_MODEL_THREADS: z.coerce.number().int().min(1).max(256).default(1).describe('Threads of the embedded model.'),
+  STUDIO_SANDBOXES: whole(1, 256).default(16).describe('Most sandboxes alive at once, for each level and language.'),
+  STUDIO_TRAJECTORIES_AT_ONCE: whole(1, 4096).default(64).describe('Trajectories one worker holds at a time.'),
+  STUDIO_MODEL_THREADS: whole(1, 256).default(1).describe('Threads of the embedded model.'),
 });
 
 export interface Environment {
@@ -65,9 +79,9 @@ export function parseEnvironment(source: Record<string, string | undefined>): En
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     const name = String(issue?.path[0]);
-    const shown = name.endsWith('URL') ? '' : ` is ${JSON.stringify(given[name])}`;
+    const shown = name.endsWith('URL') ? '' : ` is ${JSON.stringify(given[name])} and`;
     const about = environmentSchema.shape[name as keyof typeof environmentSchema.shape]?.description ?? '';
-    throw new Invalid(`The environment variable ${name}${shown} and cannot be used: ${issue?.message}. ${about}`);
+    throw new Invalid(`The environment variable ${name}${shown} cannot be used: ${issue?.message}. ${about}`);
   }
   const e = parsed.data;
   return {

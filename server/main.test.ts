@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseEnvironment } from './env';
 import { listen } from './http/listen';
 
 let dataDir: string;
@@ -33,6 +34,34 @@ describe('a start that cannot be', () => {
     expect(out).toBe('');
     expect(error).toMatch(/^The environment variable PORT is "abc" and cannot be used/);
     expect(error.trim().split('\n')).toHaveLength(1);
+  });
+
+  it('tells what is wrong with a variable in words, and shows no part of a password', () => {
+    const told = (source: Record<string, string>): string => {
+      try {
+        parseEnvironment(source);
+      } catch (error) {
+        return error instanceof Error ? error.message : '';
+      }
+      return 'taken';
+    };
+    for (const text of ['abc', '-1', '70000', '3.5', ' ', '1e3'])
+      expect(told({ PORT: text })).toContain(
+        `PORT is ${JSON.stringify(text)} and cannot be used: it must be a whole number`,
+      );
+    expect(told({ STUDIO_LOG_LEVEL: 'loud' })).toContain('it must be one of silent, fatal, error');
+    for (const url of [
+      'hunter2',
+      'mysql://u:hunter2@h/db',
+      'postgres://u:x%hunter2@h/db',
+      'postgres://u:x@hunter2#y@h/db',
+      'postgres://u:1/hunter2@h/db',
+      'postgres://u:1?hunter2@h/db',
+    ]) {
+      expect(told({ DATABASE_URL: url })).toMatch(/^The environment variable DATABASE_URL cannot be used: /);
+      expect(told({ DATABASE_URL: url })).not.toContain('hunter2');
+    }
+    expect(told({ DATABASE_URL: 'postgres://u:a%23%40%2F@h:5432/db?sslmode=require', PORT: '0' })).toBe('taken');
   });
 
   it('names the port that is taken', async () => {
