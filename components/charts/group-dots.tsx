@@ -7,11 +7,12 @@ import type { GroupRow } from '@/server/core/views';
 import { COUNTED_STATUSES } from '@/server/core/vocabulary';
 import { ChartTip, type TipAt } from './chart-tip';
 import { type Axis, type Dot, dotsOf, rewardAxis, share, spreadOf } from './dots-layout';
+import { fittedName, sharedBeginning } from './group-name';
 import { type Surface, useCanvas } from './use-canvas';
 
 const ROW = 22;
 const TALLEST = 420;
-const LABEL = 70;
+const LABEL = 84;
 const RIGHT = 62;
 const AXIS = 20;
 
@@ -31,6 +32,7 @@ export function GroupDots({ groups, onOpen }: { groups: readonly GroupRow[]; onO
   const scroller = useRef<HTMLDivElement | null>(null);
   const width = useRef(0);
   const axis = useMemo(() => rewardAxis(groups), [groups]);
+  const shared = useMemo(() => sharedBeginning(groups.map((group) => group.taskId)), [groups]);
   const lines = useMemo<Line[]>(
     () =>
       groups.map((group) => {
@@ -54,7 +56,7 @@ export function GroupDots({ groups, onOpen }: { groups: readonly GroupRow[]; onO
 
   const { canvasRef, invalidate } = useCanvas((surface: Surface) => {
     width.current = surface.width;
-    paint(surface, lines, axis, scroller.current?.scrollTop ?? 0, cursor, hovered);
+    paint(surface, lines, shared, axis, scroller.current?.scrollTop ?? 0, cursor, hovered);
   });
 
   function nearest(event: { clientX: number; clientY: number }): { line: number; dot: number } | null {
@@ -166,6 +168,7 @@ function xOf(axis: Axis, reward: number, width: number): number {
 function paint(
   { context, width, height, theme }: Surface,
   lines: readonly Line[],
+  shared: string,
   axis: Axis,
   top: number,
   cursor: { line: number; dot: number } | null,
@@ -174,6 +177,7 @@ function paint(
   context.fillStyle = theme.bg;
   context.fillRect(0, 0, width, height);
   context.textBaseline = 'middle';
+  const measure = (text: string) => context.measureText(text).width;
   const first = Math.max(0, Math.floor((top - AXIS) / ROW));
   for (let index = first; index < lines.length; index++) {
     const y = AXIS + index * ROW - top + ROW / 2;
@@ -182,7 +186,7 @@ function paint(
     context.textAlign = 'left';
     context.font = `11.5px ${theme.sans}`;
     context.fillStyle = theme.ink2;
-    context.fillText(clipped(context, line.group.taskId, LABEL - 10), 0, y);
+    context.fillText(fittedName(line.group.taskId, shared, LABEL - 10, measure), 0, y);
     context.fillStyle = theme.lineSoft;
     context.fillRect(LABEL, y - 1, width - LABEL - RIGHT, 2);
     if (line.spread) {
@@ -221,11 +225,4 @@ function paint(
     context.textAlign = 'center';
     context.fillText(decimal(value), xOf(axis, value, width), AXIS / 2 - 2);
   }
-}
-
-function clipped(context: CanvasRenderingContext2D, text: string, width: number): string {
-  if (text.length < 40 && context.measureText(text).width <= width) return text;
-  let end = Math.min(40, text.length);
-  while (end > 1 && context.measureText(`${text.slice(0, end)}…`).width > width) end--;
-  return `${text.slice(0, end)}…`;
 }

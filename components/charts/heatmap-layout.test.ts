@@ -1,7 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import type { GroupRow, TrajectoryRow } from '../../server/core/views';
 import type { TrajectoryStatus } from '../../server/core/vocabulary';
-import { columnsFor, columnValue, layOutHeatmap, sortedByReward } from './heatmap-layout';
+import {
+  bandAt,
+  columnsFor,
+  columnValue,
+  laneAt,
+  lanesFor,
+  layOutHeatmap,
+  movedRow,
+  rowAt,
+  sortedByReward,
+} from './heatmap-layout';
 
 function row(member: number, reward: number | null, status: TrajectoryStatus = 'completed', steps = 2): TrajectoryRow {
   return {
@@ -62,5 +72,36 @@ describe('the heatmap', () => {
     expect(columnValue([0.1, -3, 2, 0], 0, 4)).toBe(-3);
     expect(columnValue(null, 0, 4)).toBeNaN();
     expect(columnValue([null, 0], 0, 2)).toBe(0);
+  });
+  it('puts groups side by side where there is room, and keeps the bands aligned', () => {
+    expect(lanesFor(1, 32, 870, 168)).toBe(2);
+    expect(lanesFor(6, 32, 870, 168), 'no jump on the way to the sixth step').toBe(2);
+    expect(lanesFor(40, 32, 870, 168)).toBe(1);
+    expect(lanesFor(6, 1, 2000, 168)).toBe(1);
+    expect(lanesFor(6, 0, 2000, 168)).toBe(1);
+    expect(laneAt(2, 1, 420)).toEqual({ x: 220, width: 200 });
+    const four = [row(0, 1), row(1, 0), row(2, 0), row(3, 0)];
+    const layout = layOutHeatmap([group([row(0, 1)]), group(four), group([row(0, 1)])], { ...SIZES, lanes: 2 });
+    expect(Array.from(layout.groupY)).toEqual([0, 0, 48, 86]);
+    expect(layout.rows.map(({ y }) => y)).toEqual([0, 0, 10, 20, 30, 48]);
+    expect(layout.height).toBe(78);
+    expect([bandAt(layout, 0), bandAt(layout, 47), bandAt(layout, 48), bandAt(layout, 999)]).toEqual([0, 0, 2, 2]);
+    expect([rowAt(layout, 0, 5, 10), rowAt(layout, 0, 15, 10), rowAt(layout, 1, 15, 10)]).toEqual([0, -1, 2]);
+    expect([rowAt(layout, 0, 50, 10), rowAt(layout, 1, 50, 10), rowAt(layout, 0, -1, 10)]).toEqual([5, -1, -1]);
+  });
+  it('moves down a lane and along a band, and stays at the ends', () => {
+    const two = () => group([row(0, 1), row(1, 0)]);
+    const layout = layOutHeatmap([two(), two(), two()], { ...SIZES, lanes: 2 });
+    expect(movedRow(layout, 0, 'down')).toBe(1);
+    expect(movedRow(layout, 1, 'down')).toBe(4);
+    expect(movedRow(layout, 4, 'up')).toBe(1);
+    expect(movedRow(layout, 3, 'down')).toBe(3);
+    expect(movedRow(layout, 1, 'right')).toBe(3);
+    expect(movedRow(layout, 3, 'right')).toBe(3);
+    expect(movedRow(layout, 3, 'left')).toBe(1);
+    expect(movedRow(layout, 4, 'left')).toBe(4);
+    expect(movedRow(layout, 0, 'pageDown')).toBe(4);
+    expect(movedRow(layout, 5, 'pageDown')).toBe(5);
+    expect(movedRow(layout, 5, 'pageUp')).toBe(1);
   });
 });

@@ -2,8 +2,9 @@
 import type { GroupRow, TrajectoryRow } from '../../server/core/views';
 import type { TrajectoryStatus } from '../../server/core/vocabulary';
 import type { CanvasTheme } from './canvas-theme';
+import { fittedName } from './group-name';
 import { hatchPattern } from './hatch';
-import { columnsFor, columnValue, counted, type HeatmapLayout } from './heatmap-layout';
+import { bandAt, columnsFor, columnValue, counted, type HeatmapLayout, laneAt, PLANNED_STEPS } from './heatmap-layout';
 import { css, DATA_COLOURS, ramp } from './palette';
 import { rampIndex, type Scale } from './scale';
 
@@ -22,6 +23,8 @@ export interface HeatmapScene {
   theme: CanvasTheme;
   /** Pixels left of the cells. */
   labelWidth: number;
+  /** What the names of all groups begin with. */
+  sharedBeginning: string;
   rowHeight: number;
   cursor: HeatmapCell | null;
   hovered: HeatmapCell | null;
@@ -31,11 +34,16 @@ export interface HeatmapScene {
 }
 
 /** Room right of the cells for a status word. */
-const WORD = 64;
+export const STATUS_WORD = 64;
 
 export function heatmapColumns(scene: Pick<HeatmapScene, 'layout' | 'labelWidth' | 'compact'>, width: number) {
-  const word = scene.layout.allCounted ? 4 : WORD;
-  return columnsFor(scene.layout.steps, width - scene.labelWidth - word, 3, scene.compact ? 40 : 52);
+  const { layout, labelWidth, compact } = scene;
+  const lane = laneAt(layout.lanes, 0, width).width;
+  // Room for the word is kept where a run may still need it, so that cells do not grow when the last one ends.
+  const word = compact && layout.allCounted ? 4 : STATUS_WORD;
+  const room = lane - labelWidth - word;
+  const most = compact ? 40 : Math.max(24, Math.min(72, room / PLANNED_STEPS));
+  return columnsFor(layout.steps, room, 3, most);
 }
 
 export function valuesOf(trajectory: TrajectoryRow, measure: HeatmapMeasure): readonly number[] | null {
@@ -53,46 +61,36 @@ export function paintHeatmap(
   context.fillStyle = theme.bg;
   context.fillRect(0, 0, width, height);
   context.textBaseline = 'middle';
-  let group = firstVisible(layout, top);
+  let group = bandAt(layout, top);
   for (; group < groups.length; group++) {
     const y = (layout.groupY[group] as number) - top;
     if (y > height) break;
-    if (!scene.compact) paintGroupName(context, scene, group, y);
+    const { x } = laneAt(layout.lanes, group % layout.lanes, width);
+    if (!scene.compact) paintGroupName(context, scene, group, x, y);
     const end = layout.groupRow[group + 1] as number;
-    for (let row = layout.groupRow[group] as number; row < end; row++) paintRow(context, scene, row, top, width);
+    for (let row = layout.groupRow[group] as number; row < end; row++) paintRow(context, scene, row, top, x, width);
   }
 }
 
-function firstVisible(layout: HeatmapLayout, top: number): number {
-  let low = 0;
-  let high = Math.max(0, layout.groupY.length - 2);
-  while (low < high) {
-    const middle = (low + high + 1) >>> 1;
-    if ((layout.groupY[middle] as number) <= top) low = middle;
-    else high = middle - 1;
-  }
-  return low;
-}
-
-function paintGroupName(context: CanvasRenderingContext2D, scene: HeatmapScene, index: number, y: number): void {
+function paintGroupName(
+  context: CanvasRenderingContext2D,
+  scene: HeatmapScene,
+  index: number,
+  x: number,
+  y: number,
+): void {
   const { theme, groups, labelWidth, words } = scene;
   const group = groups[index] as GroupRow;
   context.textAlign = 'left';
   context.font = `550 12px ${theme.sans}`;
   context.fillStyle = theme.ink;
-  context.fillText(shortened(context, group.taskId, labelWidth - 12), 0, y + 8);
+  const measure = (text: string) => context.measureText(text).width;
+  context.fillText(fittedName(group.taskId, scene.sharedBeginning, labelWidth - 12, measure), x, y + 8);
   if (group.hasSignal === false) {
     context.font = `11px ${theme.sans}`;
     context.fillStyle = theme.warn;
-    context.fillText(words.noSignal, 0, y + 24);
+    context.fillText(words.noSignal, x, y + 24);
   }
-}
-
-function shortened(context: CanvasRenderingContext2D, text: string, width: number): string {
-  if (text.length < 60 && context.measureText(text).width <= width) return text;
-  let end = Math.min(text.length, 60);
-  while (end > 1 && context.measureText(`${text.slice(0, end)}…`).width > width) end--;
-  return `${text.slice(0, end)}…`;
 }
 
 function paintRow(
@@ -100,9 +98,11 @@ function paintRow(
   scene: HeatmapScene,
   index: number,
   top: number,
+  laneX: number,
   width: number,
 ): void {
-  const { layout, theme, rowHeight, scale, measure, labelWidth, groups } = scene;
+  const { layout, theme, rowHeight, scale, measure, groups } = scene;
+  const left = laneX + scene.labelWidth;
   const row = layout.rows[index];
   if (!row) return;
   const { trajectory } = row;
@@ -117,7 +117,7 @@ function paintRow(
   const isCounted = counted(trajectory);
   const silent = measure === 'advantage' && groups[row.group]?.hasSignal === false;
   for (let column = 0; column < used; column++) {
-    const x = labelWidth + column * columns.width;
+    const x = left + column * columns.width;
     const w = columns.width - gap;
     const value = columnValue(values, column, columns.stepsEach);
     if (!isCounted && trajectory.status !== 'running') {
@@ -137,7 +137,7 @@ function paintRow(
     }
   }
   if (!isCounted) {
-    const x = labelWidth + used * columns.width + 5;
+    const x = left + used * columns.width + 5;
     context.textAlign = 'left';
     context.font = `${Math.min(10.5, rowHeight)}px ${theme.sans}`;
     const { status } = trajectory;
@@ -148,14 +148,14 @@ function paintRow(
   if (scene.outlined === trajectory.trajectoryId) {
     context.strokeStyle = theme.accent;
     context.lineWidth = 2;
-    context.strokeRect(labelWidth - 2, y - 1, Math.max(1, used) * columns.width + 3, rowHeight + 1);
+    context.strokeRect(left - 2, y - 1, Math.max(1, used) * columns.width + 3, rowHeight + 1);
   }
   for (const [cell, colour, line] of [
     [scene.hovered, theme.ink2, 1],
     [scene.cursor, theme.ink, 2],
   ] as const) {
     if (!cell || cell.row !== index) continue;
-    const x = labelWidth + Math.floor(cell.step / columns.stepsEach) * columns.width;
+    const x = left + Math.floor(cell.step / columns.stepsEach) * columns.width;
     context.strokeStyle = colour;
     context.lineWidth = line;
     context.strokeRect(x - 0.5, y - 0.5, columns.width, rowHeight);

@@ -1,13 +1,31 @@
 'use client';
 import { useTranslations } from 'next-intl';
-import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { ABSENT, decimal, signed } from '@/components/ui/numbers';
 import { Segmented } from '@/components/ui/segmented';
 import { EmptyState } from '@/components/ui/state';
 import type { GroupRow } from '@/server/core/views';
 import { ChartTip, type TipAt } from './chart-tip';
-import { counted, type HeatmapLayout, layOutHeatmap } from './heatmap-layout';
-import { type HeatmapCell, type HeatmapMeasure, heatmapColumns, paintHeatmap, valuesOf } from './heatmap-paint';
+import { sharedBeginning } from './group-name';
+import {
+  counted,
+  type HeatmapLayout,
+  laneAt,
+  lanesFor,
+  layOutHeatmap,
+  movedRow,
+  PLANNED_STEPS,
+  type RowMove,
+  rowAt,
+} from './heatmap-layout';
+import {
+  type HeatmapCell,
+  type HeatmapMeasure,
+  heatmapColumns,
+  paintHeatmap,
+  STATUS_WORD,
+  valuesOf,
+} from './heatmap-paint';
 import { divergingScale, sequentialScale } from './scale';
 import { ScaleLegend } from './scale-legend';
 import { type Surface, useCanvas } from './use-canvas';
@@ -32,12 +50,24 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
   const [hovered, setHovered] = useState<HeatmapCell | null>(null);
   const [tip, setTip] = useState<TipAt | null>(null);
   const scroller = useRef<HTMLDivElement | null>(null);
-  const width = useRef(0);
+  const [width, setWidth] = useState(0);
+  const measured = useCallback((element: HTMLDivElement | null) => {
+    if (!element) return;
+    const take = () => setWidth(element.clientWidth);
+    take();
+    const sizes = new ResizeObserver(take);
+    sizes.observe(element);
+    return () => sizes.disconnect();
+  }, []);
   const rowHeight = compact ? 15 : 12;
+  const labelWidth = compact ? 2 : width < 480 ? 74 : 104;
+  const steps = useMemo(() => mostSteps(groups), [groups]);
+  const lanes = compact ? 1 : lanesFor(steps, groups.length, width, labelWidth + STATUS_WORD);
   const layout = useMemo(
-    () => layOutHeatmap(groups, { rowHeight, groupGap: 12, leastRows: compact ? 1 : 3 }),
-    [groups, rowHeight, compact],
+    () => layOutHeatmap(groups, { rowHeight, groupGap: 12, leastRows: compact ? 1 : 3, lanes }),
+    [groups, rowHeight, compact, lanes],
   );
+  const shared = useMemo(() => sharedBeginning(groups.map((group) => group.taskId)), [groups]);
   const scale = useMemo(() => {
     const values: number[] = [];
     for (const { trajectory } of layout.rows)
@@ -49,26 +79,24 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
       : sequentialScale(values);
   }, [layout, measure]);
 
-  const labelWidth = compact ? 2 : (width.current || 800) < 480 ? 74 : 112;
-
   const { canvasRef, invalidate } = useCanvas((surface: Surface) => {
-    width.current = surface.width;
     paintHeatmap(
       surface.context,
-      { ...scene(surface), theme: surface.theme },
+      { ...scene(), theme: surface.theme },
       (scroller.current?.scrollTop ?? 0) - 2,
       surface.width,
       surface.height,
     );
   });
 
-  function scene(size: { width: number }) {
+  function scene() {
     return {
       groups,
       layout,
       scale,
       measure,
-      labelWidth: compact ? 2 : size.width < 480 ? 74 : 112,
+      labelWidth,
+      sharedBeginning: shared,
       rowHeight,
       cursor,
       hovered,
@@ -87,10 +115,12 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
     if (!scroller.current) return null;
     const box = scroller.current.getBoundingClientRect();
     const y = event.clientY - box.top + scroller.current.scrollTop - 2;
-    const row = rowAt(layout, y, rowHeight);
+    const across = event.clientX - box.left;
+    const lane = Math.max(0, Math.min(layout.lanes - 1, Math.floor((layout.lanes * across) / Math.max(1, width))));
+    const row = rowAt(layout, lane, y, rowHeight);
     if (row < 0) return null;
-    const columns = heatmapColumns({ layout, labelWidth, compact }, width.current);
-    const column = Math.floor((event.clientX - box.left - labelWidth) / columns.width);
+    const columns = heatmapColumns({ layout, labelWidth, compact }, width);
+    const column = Math.floor((across - laneAt(layout.lanes, lane, width).x - labelWidth) / columns.width);
     const last = Math.max(0, Math.ceil(stepsOf(layout, row) / columns.stepsEach) - 1);
     return { row, step: Math.max(0, Math.min(last, column)) * columns.stepsEach };
   }
@@ -113,22 +143,28 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
       return;
     }
     const at = cursor ?? { row: 0, step: 0 };
-    const last = Math.max(0, stepsOf(layout, at.row) - 1);
+    const last = stepsOf(layout, at.row) - 1;
+    const to = (move: RowMove, step = at.step): HeatmapCell => ({ row: movedRow(layout, at.row, move), step });
+    const beside = (move: 'left' | 'right'): HeatmapCell => {
+      const { row } = to(move);
+      return row === at.row ? at : { row, step: move === 'left' ? stepsOf(layout, row) - 1 : 0 };
+    };
     const moves: Record<string, HeatmapCell> = {
-      ArrowUp: { ...at, row: at.row - 1 },
-      ArrowDown: { ...at, row: at.row + 1 },
-      ArrowLeft: { ...at, step: at.step - 1 },
-      ArrowRight: { ...at, step: at.step + 1 },
+      ArrowUp: to('up'),
+      ArrowDown: to('down'),
+      ArrowLeft: at.step > 0 ? { ...at, step: at.step - 1 } : beside('left'),
+      ArrowRight: at.step < last ? { ...at, step: at.step + 1 } : beside('right'),
       Home: { ...at, step: 0 },
       End: { ...at, step: last },
-      PageUp: { ...at, row: at.row - 24 },
-      PageDown: { ...at, row: at.row + 24 },
+      PageUp: to('pageUp'),
+      PageDown: to('pageDown'),
     };
-    const wanted = moves[event.key];
-    if (!wanted || event.ctrlKey || event.metaKey || event.altKey) return;
+    const move = moves[event.key];
+    if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     event.stopPropagation();
-    const row = Math.max(0, Math.min(layout.rows.length - 1, cursor ? wanted.row : 0));
+    const wanted = cursor ? move : at;
+    const { row } = wanted;
     const next = { row, step: Math.max(0, Math.min(stepsOf(layout, row) - 1, wanted.step)) };
     setCursor(next);
     setTip(null);
@@ -168,7 +204,7 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
           )}
         </div>
       )}
-      <div className="relative" style={{ height }}>
+      <div ref={measured} className="relative" style={{ height }}>
         <canvas ref={canvasRef} className="absolute inset-0 size-full" data-heatmap-canvas="" />
         <div
           ref={scroller}
@@ -214,7 +250,7 @@ export function RunHeatmap({ groups, onOpen, outlined, compact = false }: RunHea
   function detail(cell: HeatmapCell) {
     const { group, trajectory, reward, advantage } = numbers(cell);
     if (!group || !trajectory) return null;
-    const columns = heatmapColumns({ layout, labelWidth, compact }, width.current);
+    const columns = heatmapColumns({ layout, labelWidth, compact }, width);
     return (
       <>
         <p className="foreign-line font-semibold text-ink">
@@ -273,14 +309,9 @@ function stepsOf(layout: HeatmapLayout, row: number): number {
   return Math.max(1, trajectory?.stepRewards.length ?? 1, trajectory?.advantages?.length ?? 1);
 }
 
-function rowAt(layout: HeatmapLayout, y: number, rowHeight: number): number {
-  let low = 0;
-  let high = layout.rows.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >>> 1;
-    if ((layout.rows[middle]?.y ?? 0) <= y) low = middle;
-    else high = middle - 1;
-  }
-  const row = layout.rows[low];
-  return row && y >= row.y && y < row.y + rowHeight ? low : -1;
+function mostSteps(groups: readonly GroupRow[]): number {
+  let steps = PLANNED_STEPS;
+  for (const { trajectories } of groups)
+    for (const row of trajectories) steps = Math.max(steps, row.stepRewards.length, row.advantages?.length ?? 0);
+  return steps;
 }

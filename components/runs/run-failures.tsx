@@ -44,9 +44,10 @@ export function RunFailures({ run }: { run: RunDetail }) {
                     <span className="font-semibold">{count(times)}</span>
                     <Link
                       href={`/runs/${run.runId}/trajectories/${exampleTrajectoryId}`}
-                      className={`foreign-line max-w-36 text-sm ${ROW_LINK_CLASS}`}
+                      className={`foreign-line foreign-end max-w-36 text-sm ${ROW_LINK_CLASS}`}
+                      title={example?.task}
                     >
-                      {example ? t('example', example) : t('exampleUnknown')}
+                      <bdi>{example ? t('example', example) : t('exampleUnknown')}</bdi>
                     </Link>
                   </li>
                 );

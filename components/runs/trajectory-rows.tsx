@@ -89,7 +89,9 @@ function Row({ runId, row, position }: { runId: string; row: TableRow; position?
           title={row.taskId}
           className={`flex min-w-0 ${ROW_LINK_CLASS}`}
         >
-          <span className="foreign-line">{row.taskId}</span>
+          <span className="foreign-line foreign-end">
+            <bdi>{row.taskId}</bdi>
+          </span>
           <span className="shrink-0 pl-1 sm:hidden">#{row.member + 1}</span>
         </Link>
       </Td>

@@ -48,7 +48,7 @@ export function SkillsPage() {
               <tbody>
                 {skills.map((skill) => (
                   <tr key={skill.name} className={ROW_CLASS}>
-                    <Td className="max-w-64 min-w-32">
+                    <Td className="max-w-64 min-w-32 max-sm:max-w-40">
                       <Link
                         href={`/skills/${encodeURIComponent(skill.name)}`}
                         title={skill.name}
