@@ -14,6 +14,9 @@ export function RunStats({ run }: { run: RunDetail }) {
   const finished = finishedCount(run.counts);
   const total = totalCount(run.counts);
   const failures = failureCount(run.counts);
+  const others = (['truncated', 'cancelled'] as const)
+    .filter((status) => run.counts[status] > 0)
+    .map((status) => t(status, { count: run.counts[status] }));
   return (
     <dl className="grid grid-cols-2 border-b sm:grid-cols-3 xl:grid-cols-6">
       <Stat name={t('reward')} title={t('rewardTitle', { counted })}>
@@ -31,11 +34,8 @@ export function RunStats({ run }: { run: RunDetail }) {
         name={t('failures')}
         title={t('failuresTitle')}
         below={
-          run.counts.cancelled + run.counts.truncated > 0 ? (
-            <span className="text-sm text-ink-3">
-              {t('others', { truncated: run.counts.truncated, cancelled: run.counts.cancelled })}
-            </span>
-          ) : null
+          // A line is kept for what may still come, so that nothing moves when it does.
+          <span className="text-sm text-ink-3">{others.join(' · ') || '\u00a0'}</span>
         }
       >
         <span className={failures > 0 ? 'text-bad' : undefined}>{count(failures)}</span>

@@ -21,7 +21,8 @@ export function ViewerName() {
   return (
     <div className="flex items-baseline justify-between gap-2">
       <p className="foreign-line" title={viewer.data.name}>
-        <span className="text-ink-2">{viewer.data.name}</span> · {t(`roles.${viewer.data.role}`)}
+        <span className="text-ink-2">{viewer.data.name}</span>
+        {viewer.data.name === viewer.data.role ? null : ` · ${t(`roles.${viewer.data.role}`)}`}
       </p>
       <button
         type="button"

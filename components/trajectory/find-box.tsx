@@ -52,7 +52,7 @@ export function FindBox({
         onKeyDown={onKeyDown}
         placeholder={t('find.placeholder')}
         aria-label={t('find.label')}
-        className="w-44 min-w-0 bg-transparent font-mono outline-none"
+        className="w-44 min-w-0 bg-transparent font-mono outline-none [&::-webkit-search-cancel-button]:hidden"
         spellCheck={false}
         autoComplete="off"
       />

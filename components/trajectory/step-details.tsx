@@ -4,6 +4,7 @@ import { FoldedText } from '@/components/ui/folded-text';
 import { ABSENT, count, decimal, duration } from '@/components/ui/numbers';
 import { PanelHeader } from '@/components/ui/panel';
 import type { StepView, TrajectoryDetail } from '@/server/core/views';
+import { standingOf } from './standing';
 
 /** Why a step scored what it scored: components × the skill's weights. */
 export function StepScore({ step, weights }: { step: StepView; weights: Record<string, number> }) {
@@ -14,38 +15,61 @@ export function StepScore({ step, weights }: { step: StepView; weights: Record<s
         title={t('why', { reward: decimal(step.reward) })}
         aside={t('stepTitle', { step: step.stepNumber })}
       />
-      <Components components={step.components} weights={weights} />
+      <Components
+        components={step.components}
+        weights={weights}
+        none={step.actions.length === 0 ? t('noCall') : t('noComponents')}
+      />
     </section>
   );
 }
 
-/** The reward of the whole trajectory, its answer and what was asked for. */
+/** The reward of the whole trajectory, how it compares with its group, its answer and what was asked for. */
 export function TrajectoryOutcome({ detail }: { detail: TrajectoryDetail }) {
   const t = useTranslations('trajectory.page');
+  const standing = standingOf(detail.trajectoryId, detail.siblings);
   return (
     <section className="border-t border-line-soft">
       <PanelHeader title={t('whyTrajectory', { reward: decimal(detail.reward) })} aside={t('outcome')} />
-      <Components components={detail.rewardComponents} weights={detail.rewardWeights} />
+      <Components components={detail.rewardComponents} weights={detail.rewardWeights} none={t('noComponents')} />
+      {standing && standing.of > 1 ? (
+        <dl className="grid grid-cols-[minmax(6.5rem,auto)_1fr] gap-x-3 gap-y-1 px-4 pb-2.5 text-sm">
+          <dt className="text-ink-2">{t('rank')}</dt>
+          <dd>
+            <b>{standing.rank}</b> <span className="text-ink-2">{t('rankOf', { total: standing.of })}</span>
+          </dd>
+          <dt className="text-ink-2">{t('groupMean')}</dt>
+          <dd title={`${standing.mean} ± ${standing.std}`}>
+            <b>{decimal(standing.mean)}</b> <span className="text-ink-2">± {decimal(standing.std)}</span>
+          </dd>
+        </dl>
+      ) : null}
       <dl className="space-y-1.5 px-4 pb-3 text-sm">
         <dt className="text-ink-2">{t('task')}</dt>
         <dd>
           <FoldedText text={detail.prompt} />
         </dd>
         <dt className="text-ink-2">{t('answer')}</dt>
-        <dd>{detail.answer === null ? ABSENT : <FoldedText mono text={JSON.stringify(detail.answer, null, 1)} />}</dd>
+        <dd>{detail.answer === null ? ABSENT : <FoldedText mono text={written(detail.answer)} />}</dd>
         <dt className="text-ink-2">{t('reference')}</dt>
-        <dd>
-          {detail.reference === null ? ABSENT : <FoldedText mono text={JSON.stringify(detail.reference, null, 1)} />}
-        </dd>
+        <dd>{detail.reference === null ? ABSENT : <FoldedText mono text={written(detail.reference)} />}</dd>
       </dl>
     </section>
   );
 }
 
-function Components({ components, weights }: { components: Record<string, number>; weights: Record<string, number> }) {
+function Components({
+  components,
+  weights,
+  none,
+}: {
+  components: Record<string, number>;
+  weights: Record<string, number>;
+  none: string;
+}) {
   const t = useTranslations('trajectory.page');
   const rows = Object.entries(components);
-  if (rows.length === 0) return <p className="px-4 py-2 text-sm text-ink-2">{t('noComponents')}</p>;
+  if (rows.length === 0) return <p className="px-4 py-2 text-sm text-ink-2">{none}</p>;
   return (
     <dl className="grid grid-cols-[minmax(6.5rem,auto)_1fr] gap-x-3 gap-y-1 px-4 py-2.5 text-sm">
       {rows.map(([name, value]) => (
@@ -81,10 +105,7 @@ export function StepCalls({ step }: { step: StepView }) {
           <div key={index} className="border-b border-line-soft px-4 py-2.5 last:border-b-0">
             <p className="foreign-line mb-1 font-mono text-sm font-semibold">{action?.tool ?? result?.tool}</p>
             {action ? (
-              <FoldedText
-                mono
-                text={action.arguments === null ? action.raw : JSON.stringify(action.arguments, null, 1)}
-              />
+              <FoldedText mono text={action.arguments === null ? action.raw : written(action.arguments)} />
             ) : null}
             {result ? (
               <>
@@ -139,4 +160,10 @@ export function StepCalls({ step }: { step: StepView }) {
       })}
     </section>
   );
+}
+
+/** JSON on one line where it is short, else a line a value. */
+function written(value: unknown): string {
+  const line = JSON.stringify(value);
+  return line.length <= 32 ? line : JSON.stringify(value, null, 1);
 }

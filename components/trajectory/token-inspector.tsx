@@ -9,7 +9,7 @@ import { DEFAULT_LOSS_OPTIONS } from '@/server/core/training/loss';
 import type { LogprobKind } from '@/server/core/vocabulary';
 import { SEGMENT_KINDS } from '@/server/core/vocabulary';
 import { decodeAt } from './characters';
-import { exactFloat32, numbersAt } from './token-numbers';
+import { exactFloat32, numbersAt, probabilityText } from './token-numbers';
 import { hexBytes, visibleText } from './token-text';
 
 /** Everything known of one token; each number exact on hover. */
@@ -79,9 +79,7 @@ export function TokenInspector({
           name={t('fact.probability')}
           title={numbers.probability === null ? undefined : String(numbers.probability)}
         >
-          {numbers.probability === null
-            ? ABSENT
-            : `${decimal(numbers.probability * 100, numbers.probability < 0.01 ? 4 : 2)}%`}
+          {probabilityText(numbers.probability)}
         </Fact>
         <Fact
           name={t('fact.policy')}

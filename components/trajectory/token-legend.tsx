@@ -11,11 +11,11 @@ export function TokenLegend({ view, weights }: { view: ChannelView; weights: rea
   if (view.channel === 'mask')
     return (
       <div className="flex items-center gap-3 text-xs text-ink-2">
-        <span className="flex items-center gap-1.5">
-          <Swatch kind="category" /> {t('legend.sampled')}
+        <span className="flex items-center gap-1.5 whitespace-nowrap" title={t('legend.sampled')}>
+          <Swatch kind="category" /> {t('legend.sampledShort')}
         </span>
-        <span className="flex items-center gap-1.5">
-          <Swatch kind="hatched" /> {t('legend.given')}
+        <span className="flex items-center gap-1.5 whitespace-nowrap" title={t('legend.given')}>
+          <Swatch kind="hatched" /> {t('legend.givenShort')}
         </span>
       </div>
     );

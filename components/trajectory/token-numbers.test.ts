@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { computeLoss } from '../../server/core/training/loss';
 import { channelView, missingFor } from './channels';
-import { exactFloat32, klOf, lossTermOf, numbersAt, ratioOf } from './token-numbers';
+import { exactFloat32, klOf, lossTermOf, numbersAt, probabilityText, ratioOf } from './token-numbers';
 import { tokensOf } from './tokens-of';
 
 const scored = (mask: number[], policy: number[], ref: number[]) => ({
@@ -100,5 +100,16 @@ describe('a channel', () => {
     const tokens = { ...tokensOf(['x', 'y', 'z']), mask: Uint8Array.from([1, 1, 1]) };
     const view = channelView('version', { tokens, advantages: null, weights });
     expect([0, 1, 2].map((token) => view.valueAt(token))).toEqual([0, 1, 0]);
+  });
+  it('write a probability as exact only where it is', () => {
+    expect([1, 0.99997, 0.5, 0.00123, 1e-9, 0, null].map(probabilityText)).toEqual([
+      '100.00%',
+      '>99.99%',
+      '50.00%',
+      '0.1230%',
+      '<0.0001%',
+      '0.0000%',
+      '–',
+    ]);
   });
 });

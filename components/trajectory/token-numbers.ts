@@ -1,8 +1,10 @@
 /** The numbers of one token, by the definitions of core/training. Null is "there is none", never 0. */
+
 import type { WeightSpan } from '../../server/core/tokens/chunk';
 import type { WireTokens } from '../../server/core/tokens/wire';
 import { EXPONENT_LIMIT } from '../../server/core/training/bounded-exp';
 import { DEFAULT_LOSS_OPTIONS } from '../../server/core/training/loss';
+import { ABSENT, decimal } from '../ui/numbers';
 
 export interface TokenNumbers {
   logprob: number | null;
@@ -92,4 +94,13 @@ export function exactFloat32(value: number): string {
       if (Math.fround(short) === value) return String(short).replace('-', '−');
     }
   return String(value).replace('-', '−');
+}
+
+/** `99.53%`. 0% and 100% are written only where they are exact. */
+export function probabilityText(probability: number | null): string {
+  if (probability === null) return ABSENT;
+  const digits = probability < 0.01 ? 4 : 2;
+  const text = decimal(probability * 100, digits);
+  if (probability < 1 && text === '100.00') return '>99.99%';
+  return probability > 0 && Number(text) === 0 ? '<0.0001%' : `${text}%`;
 }

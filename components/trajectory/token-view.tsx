@@ -99,8 +99,12 @@ export function TokenView(props: TokenViewProps) {
         />
         {reasons.length > 0 ? (
           <details className="relative text-xs text-ink-2">
-            <summary className="whitespace-nowrap underline decoration-dotted underline-offset-2">
-              {t('whyMissing')}
+            <summary
+              aria-label={t('whyMissing')}
+              title={t('whyMissing')}
+              className="list-none rounded-full border border-line px-1.5 hover:bg-panel max-sm:px-3 max-sm:py-1.5 [&::-webkit-details-marker]:hidden"
+            >
+              ?
             </summary>
             <ul className="absolute top-5 left-0 z-20 w-72 space-y-1 rounded border border-line bg-raised p-2 shadow-raised">
               {[...new Set(reasons)].map((reason) => (

@@ -17,6 +17,7 @@ import { isChannel } from './channels';
 import type { StepHead } from './paint';
 import { SequenceChoice } from './sequence-choice';
 import { StepCalls, StepScore, TrajectoryOutcome } from './step-details';
+import { stepScores } from './step-scores';
 import { StepsPane } from './steps-pane';
 import { TokenInspector } from './token-inspector';
 import { TokenView, type TokenViewHandle } from './token-view';
@@ -75,15 +76,16 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
   const router = useRouter();
   const canvas = useRef<TokenViewHandle | null>(null);
   const [pane, setPane] = useState<Pane>('tokens');
-  const [selected, setSelected] = useState<number | null>(() =>
-    /^\d{1,9}$/.test(url.token) ? Number(url.token) : null,
-  );
+  const [chosen, setChosen] = useState<number | null>(() => (/^\d{1,9}$/.test(url.token) ? Number(url.token) : null));
   const [hovered, setHovered] = useState<number | null>(null);
   // A step without tokens in this sequence can be looked at too.
   const [chosenStep, setChosenStep] = useState<number | null>(null);
   const facts = detail.sequences.find((own) => own.index === sequence);
   const length = tokens?.ids.length ?? 0;
   const inRange = (token: number | null) => (token !== null && token < length ? token : null);
+  // Until one is chosen the cursor stands on the first token the policy sampled: there is always one explained.
+  const firstSampled = useMemo(() => (tokens ? tokens.mask.indexOf(1) : -1), [tokens]);
+  const selected = chosen ?? (chosenStep === null && firstSampled >= 0 ? firstSampled : null);
   const shownToken = inRange(hovered) ?? inRange(selected);
   const tokenStep = shownToken === null ? null : (tokens?.stepIndex[shownToken] ?? null);
   const step = tokenStep !== null && tokenStep >= 0 ? tokenStep : chosenStep;
@@ -115,26 +117,26 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
   const leaving = useRef(false);
   useEffect(() => {
     const timer = setTimeout(() => {
-      if (!leaving.current) setUrl('token', selected === null ? '' : String(selected));
+      if (!leaving.current) setUrl('token', chosen === null ? '' : String(chosen));
     }, 300);
     return () => clearTimeout(timer);
-  }, [selected, setUrl]);
+  }, [chosen, setUrl]);
 
   // A link to a token opens at it.
   const opened = useRef(false);
   useEffect(() => {
     if (opened.current || length === 0) return;
     opened.current = true;
-    if (selected !== null && selected < length) canvas.current?.reveal(selected);
-  }, [length, selected]);
+    if (chosen !== null && chosen < length) canvas.current?.reveal(chosen);
+  }, [length, chosen]);
 
   const goToStep = useCallback(
     (number: number) => {
       setChosenStep(number);
       setHovered(null);
       const at = tokens ? firstOfStep(tokens, number) : -1;
-      if (at < 0) return setSelected(null);
-      setSelected(at);
+      if (at < 0) return setChosen(null);
+      setChosen(at);
       canvas.current?.reveal(at);
     },
     [tokens],
@@ -212,7 +214,8 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
             sequences={detail.sequences}
             current={sequence}
             onChoose={(index) => {
-              setSelected(null);
+              setChosen(null);
+              setChosenStep(null);
               setUrl('sequence', index === 0 ? '' : String(index));
             }}
           />
@@ -243,7 +246,7 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
                 stepHead={stepHead}
                 live={live}
                 onChannel={(channel) => setUrl('color', channel)}
-                onSelect={setSelected}
+                onSelect={setChosen}
                 onHover={setHovered}
               />
             )}
@@ -277,7 +280,10 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
           )}
           {stepView ? (
             <>
-              <StepScore step={stepView} weights={detail.rewardWeights} />
+              <StepScore
+                step={{ ...stepView, components: stepScores(stepView, detail) }}
+                weights={detail.rewardWeights}
+              />
               <StepCalls step={stepView} />
             </>
           ) : null}
