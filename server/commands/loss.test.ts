@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NotFound } from '../core/errors';
 import { addLossOptions, type GivenLossOptions, runLoss } from './loss';
+import { readLines } from './read-lines';
 
 let folder = '';
 beforeAll(async () => {
@@ -94,6 +95,15 @@ describe('studio loss', () => {
     );
   });
 
+  it('needs nothing of a line in which nothing was sampled; its trajectory still counts in N', async () => {
+    const silent = line('t3', { generation_mask: [0, 0], logprobs: null, policy_logprobs: null, ref_logprobs: null });
+    const two = [line('t1', { group_id: 'h' }), line('t2', { group_id: 'h', step_rewards: [0] })];
+    const report = await lossOf([...two, silent]);
+    expect(report.policy_loss).toBeCloseTo(((await lossOf(two)).policy_loss * 2) / 3, 12);
+    expect(report.advantages.t3).toEqual([0]);
+    await expect(lossOf([silent])).rejects.toThrow(/no trainable token/);
+  });
+
   it('needs only what its options use', async () => {
     const noRef = [line('t1', { ref_logprobs: null }), line('t2', { step_rewards: [0], ref_logprobs: null })];
     const report = await lossOf(noRef, { denominator: 'old', klCoef: 0 });
@@ -133,6 +143,15 @@ describe('studio loss', () => {
     await expect(lossOf([])).rejects.toThrow(/no trainable token/);
     await expect(lossOf([line('t1'), '{"group_id":'])).rejects.toThrow(/^Line 2 is not JSON/);
     await expect(runLoss(join(folder, 'none.jsonl'))).rejects.toThrow(NotFound);
+  });
+
+  it('says that a line is too long to be read, whatever it holds', async () => {
+    const path = join(folder, 'endless.jsonl');
+    await writeFile(path, `${JSON.stringify(line('t1'))}\n${'x'.repeat(3_000_000)}`);
+    const read = async () => {
+      for await (const _ of readLines(path, 2_000_000));
+    };
+    await expect(read()).rejects.toThrow(`Line 2 of ${path} is longer than 2000000 bytes.`);
   });
 
   it('splits lines at line feeds only, and characters may lie across the pieces a file is read in', async () => {

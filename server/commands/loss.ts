@@ -49,7 +49,8 @@ export async function runLoss(path: string, options: GivenLossOptions = {}): Pro
     if (text.trim() === '') continue;
     const line = parseBatchLine(text, lineNumber);
     const trajectory = book.enter(line, lineNumber);
-    if (!isCounted(trajectory)) continue;
+    // Without a sampled token there is nothing to score: no column is asked for.
+    if (!isCounted(trajectory) || !line.tokens.mask.includes(1)) continue;
     try {
       sums.add(trajectory, columnsOf(line, settings));
     } catch (problem) {

@@ -120,6 +120,15 @@ describe('tokens that do not count', () => {
     );
   });
 
+  it('asks for no log-probabilities where nothing was sampled', () => {
+    const tokens = { mask: [0, 0], step: [-1, 0], policy: [-1, -1] };
+    const bare = entry('c', 'h', [1], tokens);
+    for (const sequence of bare.sequences) sequence.policyLogprobs = null;
+    expect(computeLoss([...pair(), bare])).toEqual(
+      computeLoss([...pair(), entry('c', 'h', [1], { ...tokens, ref: [-3, -3] })]),
+    );
+  });
+
   it('refuses a batch without a trainable token', () => {
     const silent = entry('c', 'h', [1], { mask: [0], step: [0], policy: [-1], ref: [-1] });
     expect(() => computeLoss([silent])).toThrow(/no trainable token/);

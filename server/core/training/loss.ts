@@ -98,9 +98,12 @@ export class LossSums {
     this.#needed = neededLogprobs(options);
   }
 
-  /** A trajectory that does not count adds nothing, not even to N. */
+  /**
+   * A trajectory that does not count adds nothing, not even to N. A sequence without a sampled token adds nothing
+   * either and needs no log-probabilities; its trajectory still counts in N.
+   */
   add(trajectory: TrainingTrajectory, sequence: LossSequence): void {
-    if (!isCounted(trajectory)) return;
+    if (!isCounted(trajectory) || !sequence.mask.includes(1)) return;
     const { first, steps } = this.#rowsOf(trajectory);
     addTokens(this.#scored(trajectory.trajectoryId, sequence), this.#options, this.#table, first, steps, this.#whole);
   }
