@@ -77,6 +77,16 @@ describe('the text of a turn', () => {
     expect(chunk.byteEnds).toEqual(Uint32Array.of(9, 11, 13, 14));
   });
 
+  it('leaves a character out that the token limit cut off, and keeps its bytes', () => {
+    const emoji = encoder.encode('🌊');
+    for (const most of [1, 2, 3]) {
+      const { text, chunk } = read(generated(['Thought: é', emoji.subarray(0, most)]));
+      expect(text).toBe('Thought: é');
+      expect(chunk.bytes).toHaveLength(11 + most);
+    }
+    expect(read(generated(['\ufffd'])).text).toBe('\ufffd');
+  });
+
   it('ends before a stop string whose last token says more; that token and all its bytes stay', () => {
     const { text, chunk } = read(
       generated(['Action: {}', '\nObserv', 'ation: more'], { finishReason: 'stop', stopString: 'Observation:' }),

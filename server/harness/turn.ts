@@ -14,7 +14,11 @@ export interface SampledTurn {
 }
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** A character that the end of the turn cut off is left out: its bytes are in the tokens, and U+FFFD was not written by the model. */
+function textOf(bytes: Uint8Array): string {
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true });
+}
 
 /**
  * Throws Invalid for an answer no log can be folded from, and for a number that is no log-probability.
@@ -50,7 +54,7 @@ export function readSampledTurn(
       firstByte >= turnEnd && turnEnd < result.bytes.length ? 'stop' : (parsed.segments[segment]?.kind ?? 'thought'),
     );
   }
-  return { chunk, text: decoder.decode(result.bytes.subarray(0, turnEnd)), parsed };
+  return { chunk, text: textOf(result.bytes.subarray(0, turnEnd)), parsed };
 }
 
 /** The turn as it is read again from its event. */
