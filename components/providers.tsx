@@ -2,7 +2,7 @@
 import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { createTRPCClient, createWSClient, httpBatchLink, httpLink, splitLink, wsLink } from '@trpc/client';
 import { type ReactNode, useState } from 'react';
-import superjson from 'superjson';
+import { transformer } from '@/server/core/transformer';
 import type { AppRouter } from '@/server/routers/app-router';
 import { isWorthAsking, readServerProblem } from './server-errors';
 import { TRPCProvider } from './trpc';
@@ -30,7 +30,7 @@ function makeQueryClient(): QueryClient {
 
 /** Queries and mutations over HTTP, batched; subscriptions over one WebSocket a tab, opened when the first is wanted. */
 function makeClient() {
-  const http = { url: '/api/trpc', transformer: superjson };
+  const http = { url: '/api/trpc', transformer };
   if (typeof window === 'undefined') return createTRPCClient<AppRouter>({ links: [httpLink(http)] });
   const socket = createWSClient({
     url: () => `${window.location.origin.replace(/^http/, 'ws')}/api/ws`,
@@ -41,7 +41,7 @@ function makeClient() {
     links: [
       splitLink({
         condition: (operation) => operation.type === 'subscription',
-        true: wsLink<AppRouter>({ client: socket, transformer: superjson }),
+        true: wsLink<AppRouter>({ client: socket, transformer }),
         false: splitLink({
           condition: (operation) => operation.context.onItsOwn === true,
           true: httpLink<AppRouter>(http),

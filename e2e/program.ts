@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createTRPCClient, httpLink } from '@trpc/client';
-import superjson from 'superjson';
+import { transformer } from '../server/core/transformer';
 import type { AppRouter } from '../server/routers/app-router';
 
 export type Program = ReturnType<typeof createTRPCClient<AppRouter>>;
@@ -14,6 +14,6 @@ export async function program(dataDir: string): Promise<Program> {
   };
   const headers = { authorization: `Bearer ${token}` };
   return createTRPCClient<AppRouter>({
-    links: [httpLink({ url: `${url}/api/trpc`, transformer: superjson, headers })],
+    links: [httpLink({ url: `${url}/api/trpc`, transformer, headers })],
   });
 }

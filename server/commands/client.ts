@@ -3,7 +3,6 @@
  * the command starts one without pages for as long as it needs it (see cli.ts), so that there is one way only.
  */
 import { createTRPCClient, httpLink, TRPCClientError } from '@trpc/client';
-import superjson from 'superjson';
 import {
   Conflict,
   Forbidden,
@@ -14,6 +13,7 @@ import {
   Unauthenticated,
   Unavailable,
 } from '../core/errors';
+import { transformer } from '../core/transformer';
 import type { RunDetail } from '../core/views';
 import type { AppRouter } from '../routers/app-router';
 
@@ -64,7 +64,7 @@ export function connect(
 ): StudioClient {
   const headers = { authorization: `Bearer ${server.token}` };
   const trpc = createTRPCClient<AppRouter>({
-    links: [httpLink({ url: `${server.url}/api/trpc`, transformer: superjson, headers })],
+    links: [httpLink({ url: `${server.url}/api/trpc`, transformer, headers })],
   });
   return {
     url: server.lasting ? server.publicUrl : null,

@@ -11,7 +11,9 @@ export function requestUrl(req: IncomingMessage): URL {
   if (!target.startsWith('/') || target.startsWith('//') || target.includes('\\'))
     throw new Invalid('This address cannot be read. An address starts with one slash.');
   try {
-    return new URL(target, 'http://studio.invalid');
+    const url = new URL(target, 'http://studio.invalid');
+    decodeURIComponent(url.pathname);
+    return url;
   } catch {
     throw new Invalid('This address cannot be read.');
   }

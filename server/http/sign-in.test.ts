@@ -15,6 +15,10 @@ const post = (path: string, body: unknown, headers: Record<string, string> = {})
     body: typeof body === 'string' ? body : JSON.stringify(body),
   });
 
+it('refuses an address that cannot be decoded before anything else reads it', async () => {
+  expect((await getAs('/runs/%zz', {})).status).toBe(400);
+});
+
 /** fetch does not let a caller choose Host. */
 function getAs(
   path: string,

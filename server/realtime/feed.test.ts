@@ -1,8 +1,8 @@
 import { createTRPCClient, createWSClient, type TRPCClient, wsLink } from '@trpc/client';
-import superjson from 'superjson';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { appendEvents } from '../../db/queries/events';
+import { transformer } from '../core/transformer';
 import type { RunFeedEntry } from '../core/views';
 import { openTestApp, type TestApp } from '../http/testing/open-test-app';
 import type { AppRouter } from '../routers/app-router';
@@ -32,7 +32,7 @@ const url = () => `${app.url.replace('http', 'ws')}/api/ws`;
 
 function connect(headers: Record<string, string> = { cookie, origin: app.url }) {
   const ws = createWSClient({ url: url(), WebSocket: socketWith(headers), retryDelayMs: () => 10 });
-  return { ws, client: createTRPCClient<AppRouter>({ links: [wsLink({ client: ws, transformer: superjson })] }) };
+  return { ws, client: createTRPCClient<AppRouter>({ links: [wsLink({ client: ws, transformer })] }) };
 }
 
 const nextSeqOf = new Map<string, number>();

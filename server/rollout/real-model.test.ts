@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createTRPCClient, httpLink } from '@trpc/client';
-import superjson from 'superjson';
 import { describe, expect, it } from 'vitest';
 import { systemAmbient } from '../core/ambient';
 import { decodeTokens } from '../core/tokens/wire';
+import { transformer } from '../core/transformer';
 import { SEGMENT_KINDS } from '../core/vocabulary';
 import { parseEnvironment } from '../env';
 import { EmbeddedBackend } from '../inference/embedded/embedded-backend';
@@ -61,7 +61,7 @@ describe.skipIf(model === '')('the main job on a real model', () => {
       if (!file) throw new Error('server.json is missing');
       const headers = { authorization: `Bearer ${file.token}` };
       const client = createTRPCClient<AppRouter>({
-        links: [httpLink({ url: `${file.url}/api/trpc`, transformer: superjson, headers })],
+        links: [httpLink({ url: `${file.url}/api/trpc`, transformer, headers })],
       });
       await client.backends.add.mutate({ name: 'smollm2', kind: 'embedded', settings: { modelPath: model } });
       const { runId } = await client.runs.start.mutate({

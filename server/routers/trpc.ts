@@ -3,8 +3,8 @@
  * route can forget its check; `meta.role` says which rung a procedure stands on, for a test that walks the router.
  */
 import { initTRPC } from '@trpc/server';
-import superjson from 'superjson';
 import { Unauthenticated } from '../core/errors';
+import { transformer } from '../core/transformer';
 import type { Role } from '../core/vocabulary';
 import { silentLogger } from '../observability/logger';
 import { createTracer } from '../observability/tracer';
@@ -32,7 +32,7 @@ const t = initTRPC
   .context<RequestContext>()
   .meta<ProcedureMeta>()
   .create({
-    transformer: superjson,
+    transformer,
     // Failures outside a procedure (unreadable JSON, an unknown path) come here unmapped. A stack is for the log.
     errorFormatter: ({ shape, error, ctx, path }) => {
       const told = toTrpcError(error, ctx?.services.logger ?? silentLogger, path ?? 'trpc');

@@ -37,6 +37,16 @@ afterAll(() => app.close());
 const actions = async () => (await listAudit({ ctx, input: {} })).items.map((entry) => entry.actionType);
 
 describe('skills', () => {
+  it('refuses text that the database cannot hold as it is', async () => {
+    for (const odd of ['\u0000', '\ud800'])
+      await expect(saveSkill({ ctx, input: { yaml: `${SKILL('odd')}# ${odd}\n` } })).rejects.toThrow(
+        'The field yaml cannot be used: holds U+0000 or half of a surrogate pair',
+      );
+    await expect(
+      importDataset({ ctx, input: { name: 'a\ud800', jsonl: '{"task_id":1,"prompt":"p"}' } }),
+    ).rejects.toThrow(/^The field name cannot be used/);
+  });
+
   it('makes a version of each new text and none of the same text, and says so in the audit log', async () => {
     expect(await saveSkill({ ctx, input: { yaml: SKILL('one') } })).toEqual({
       name: 'guess',

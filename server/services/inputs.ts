@@ -6,6 +6,10 @@ import { ROLES } from '../core/vocabulary';
 /** An identifier made by `makeId`: letters, digits and one underscore, so that it can never be a path or a pattern. */
 export const idSchema = z.string().regex(/^[a-z]{3}_[0-9a-z]{26}$/, 'is not an identifier of the studio');
 
+/** The database's text cannot hold U+0000, and half a surrogate pair would be stored as another character. */
+export const isStorable = (text: string): boolean => !text.includes('\0') && !/\p{Surrogate}/u.test(text);
+export const UNSTORABLE = 'holds U+0000 or half of a surrogate pair, which cannot be stored';
+
 /** A name people give: shown, put in addresses, never a path. */
 export const nameSchema = z
   .string()
@@ -13,7 +17,8 @@ export const nameSchema = z
   .min(1, 'must not be empty')
   .max(120, 'must not be longer than 120 characters')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-  .refine((name) => !/[\u0000-\u001f\u007f/\\]/.test(name), 'must not hold slashes or control characters');
+  .refine((name) => !/[\u0000-\u001f\u007f/\\]/.test(name), 'must not hold slashes or control characters')
+  .refine(isStorable, UNSTORABLE);
 
 export const cursorSchema = z.string().max(200).nullish();
 export const limitSchema = z.number().int().min(1).max(200).default(50);

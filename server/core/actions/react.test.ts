@@ -66,6 +66,14 @@ describe('a ReAct turn', () => {
     expect(parse('Action: {"tool":"a","args":3}').calls[0]?.error).toMatch(/"args" object/);
   });
 
+  it('refuses JSON that nests deeper than anybody means, which no log could write', () => {
+    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+    expect(parse(`Action: {"tool": "probe", "args": {"n": ${deep}}}`).calls[0]?.error).toBe(
+      'Action nests lists or objects more than 100 deep.',
+    );
+    expect(parse(`Answer: {"n": ${deep}}`).problem).toContain('Answer nests lists or objects more than 100 deep.');
+  });
+
   it('covers every byte with segments, in order, whatever was sampled', () => {
     const part = fc.constantFrom(
       'Thought: ',

@@ -6,6 +6,7 @@
  * handed in: what a tool or task wrote can look like an action and is none.
  */
 import type { ToolCall } from '../events';
+import { MAX_JSON_DEPTH, nestsDeeperThan } from '../json-depth';
 import type { Json, JsonObject, SegmentKind } from '../vocabulary';
 
 export const STOP_OBSERVATION = 'Observation:';
@@ -90,6 +91,8 @@ function readCall(index: number, body: string, cut: 'length' | 'stop' | null): T
 function readObject(body: string, what: 'Action' | 'Answer', cut: 'length' | 'stop' | null): JsonObject | string {
   try {
     const value = JSON.parse(body) as Json;
+    if (nestsDeeperThan(MAX_JSON_DEPTH, value))
+      return `${what} nests lists or objects more than ${MAX_JSON_DEPTH} deep.`;
     return isObject(value) ? value : `${what} must be a JSON object in braces.`;
   } catch (error) {
     if (cut === 'length') return `${what} was truncated: the token limit cut its JSON off before it was complete.`;

@@ -24,6 +24,8 @@ describe('the lines of a dataset', () => {
     expect(() => parseDataset(`${good}${good}`)).toThrow('Line 2 has the task_id of line 1: "a"');
     expect(() => parseDataset(`${good}{"task_id":"b","prompt":"\\u0000"}`)).toThrow(/Line 2.*U\+0000/);
     expect(() => parseDataset(`${good}{"task_id":"b","prompt":"\\ud800"}`)).toThrow(/Line 2.*surrogate/);
+    const deep = `{"task_id":"b","prompt":"p","answer":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
+    expect(() => parseDataset(`${good}${deep}`)).toThrow('Line 2 nests lists or objects more than 100 deep.');
     expect(() => parseDataset('\n \n')).toThrow('The dataset has no task.');
   });
 

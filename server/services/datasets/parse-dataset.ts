@@ -1,24 +1,21 @@
 /** Reads the JSON Lines of a dataset: every line fits, or none is taken, and the sentence names the line. */
 import { z } from 'zod';
 import { Invalid } from '../../core/errors';
+import { MAX_JSON_DEPTH, nestsDeeperThan } from '../../core/json-depth';
 import type { Task } from '../../core/skills/skill';
 import type { Json, JsonObject } from '../../core/vocabulary';
-import { describeIssues, nameSchema } from '../inputs';
+import { describeIssues, isStorable, nameSchema, UNSTORABLE } from '../inputs';
 import { MAX_DATASET_TASKS, MAX_LINE_CHARACTERS } from './dataset-inputs';
-
-/** The database's text cannot hold U+0000, and half a surrogate pair would be stored as another character. */
-const storable = (text: string): boolean => !text.includes('\0') && !/\p{Surrogate}/u.test(text);
-const UNSTORABLE = 'holds U+0000 or half of a surrogate pair, which cannot be stored';
 
 const isObject = (value: unknown): value is JsonObject =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
 /** Keys it does not know are ignored. Values come from JSON.parse, so what is unknown is JSON. */
 const lineSchema = z.object({
-  task_id: z.union([z.string().min(1).max(500).refine(storable, UNSTORABLE), z.number().int()], {
+  task_id: z.union([z.string().min(1).max(500).refine(isStorable, UNSTORABLE), z.number().int()], {
     error: 'must be a text of 1 to 500 characters or a whole number',
   }),
-  prompt: z.string().min(1, 'must not be empty').refine(storable, UNSTORABLE),
+  prompt: z.string().min(1, 'must not be empty').refine(isStorable, UNSTORABLE),
   answer: z.unknown().optional(),
   metadata: z
     .unknown()
@@ -70,6 +67,8 @@ function parseLine(text: string, lineNumber: number): Task {
     );
   }
   if (!isObject(value)) throw new Invalid(`Line ${lineNumber} is no JSON object.`);
+  if (nestsDeeperThan(MAX_JSON_DEPTH, value))
+    throw new Invalid(`Line ${lineNumber} nests lists or objects more than ${MAX_JSON_DEPTH} deep.`);
   const parsed = lineSchema.safeParse(value);
   if (!parsed.success) throw new Invalid(`Line ${lineNumber}: ${describeIssues(parsed.error)}`);
   const { task_id, prompt, answer, metadata, skill } = parsed.data;
