@@ -77,7 +77,8 @@ export async function createSandboxPool(options: SandboxPoolOptions): Promise<Sa
         absentLevel(level, `This version has no ${level === 'vm' ? 'virtual machine' : level} level yet.`),
       );
   for (const { level, kinds, reason } of onHost.values()) {
-    logger.info({ level, kinds, reason }, 'sandbox level');
+    // `level` is the log line's own.
+    logger.info({ sandbox: level, kinds, reason }, 'sandbox level');
     // The level that skills want by default: that it is missing should be read before a call fails.
     if (level === 'process' && reason !== null) logger.warn(`No process sandboxes on this host: ${reason}`);
   }

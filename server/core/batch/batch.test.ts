@@ -48,6 +48,15 @@ describe('reading a line', () => {
     expect(line.extra).toEqual({ note: 'NaN, "Infinity" and \\' });
   });
 
+  it('reads them beside texts of any length, and takes no longer for an open one', () => {
+    const note = 'é"\\'.repeat(3_000_000);
+    const text = JSON.stringify({ ...smallest, note }).replace(/}$/, ',"ref_logprobs":[NaN,NaN,-1]}');
+    expect([...(parseBatchLine(text, 1).tokens.refLogprobs ?? [])]).toEqual([Number.NaN, Number.NaN, -1]);
+    const started = performance.now();
+    expect(() => parseBatchLine(`{"a":NaN,"b":"${'\\"'.repeat(200_000)}`, 1)).toThrow('Line 1 is not JSON');
+    expect(performance.now() - started).toBeLessThan(2_000);
+  });
+
   it('keeps unknown keys as they came, even odd ones', () => {
     const line = parseBatchLine(
       JSON.stringify({ ...smallest, rating: { a: [1, null] } }).replace(/}$/, ',"__proto__":{"x":1}}'),

@@ -72,11 +72,29 @@ function parseObject(line: string, lineNumber: number): JsonObject {
   return value;
 }
 
-/** NaN, Infinity and -Infinity outside of strings, put into quotes. */
+/** NaN, Infinity and -Infinity outside of strings, put into quotes. Strings are stepped over by hand: they may be long. */
 function quoteBareNumbers(line: string): string {
-  return line.replace(/"(?:[^"\\]|\\.)*"|-?\bInfinity\b|\bNaN\b/g, (found) =>
-    found[0] === '"' ? found : `"${found}"`,
-  );
+  const marks = /"|-?\bInfinity\b|\bNaN\b/g;
+  const parts: string[] = [];
+  let from = 0;
+  for (let found = marks.exec(line); found; found = marks.exec(line)) {
+    if (found[0] === '"') marks.lastIndex = endOfString(line, marks.lastIndex);
+    else {
+      parts.push(line.slice(from, found.index), `"${found[0]}"`);
+      from = marks.lastIndex;
+    }
+  }
+  return [...parts, line.slice(from)].join('');
+}
+
+/** Behind the quote that ends the string whose first character is at `from`. */
+function endOfString(line: string, from: number): number {
+  for (let end = line.indexOf('"', from); end !== -1; end = line.indexOf('"', end + 1)) {
+    let slashes = 0;
+    while (line[end - 1 - slashes] === '\\') slashes++;
+    if (slashes % 2 === 0) return end + 1;
+  }
+  return line.length;
 }
 
 const BARE_NUMBERS: Record<string, number> = { NaN: Number.NaN, Infinity: Infinity, '-Infinity': -Infinity };
