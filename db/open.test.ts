@@ -1,4 +1,5 @@
 import { cp, mkdir, mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
@@ -24,7 +25,7 @@ afterAll(async () => {
 });
 
 /** The sentence of the error that opening gives. */
-async function openingFails(options: { dataDir?: string; databaseUrl?: string }): Promise<string> {
+async function openingFails(options: { dataDir?: string; databaseUrl?: string; patienceMs?: number }): Promise<string> {
   const error = await openDatabase({ ...options, logger }).then(
     async (database) => {
       await database.close();
@@ -143,6 +144,17 @@ describe('PostgreSQL that cannot be opened', () => {
     const sentence = await openingFails({ databaseUrl: 'postgres://ada:s3cret@127.0.0.1:1/studio' });
     expect(sentence).toMatch(/^Unavailable: PostgreSQL at 127\.0\.0\.1:1\/studio cannot be reached/);
     expect(sentence).not.toContain('s3cret');
+  });
+
+  it('is told when something takes every connection and drops it, as a balancer without a server does', async () => {
+    const balancer = createServer((socket) => socket.end());
+    await new Promise<void>((done) => balancer.listen(0, '127.0.0.1', done));
+    const { port } = balancer.address() as AddressInfo;
+    const databaseUrl = `postgres://ada:s3cret@127.0.0.1:${port}/studio`;
+    expect(await openingFails({ databaseUrl, patienceMs: 300 })).toBe(
+      `Unavailable: What listens at 127.0.0.1:${port}/studio does not answer as PostgreSQL. Check it and DATABASE_URL.`,
+    );
+    balancer.close();
   });
 
   const serverUrl = inject('testDatabaseUrl');
