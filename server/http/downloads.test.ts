@@ -5,6 +5,8 @@ import { insertToolOutput } from '../../db/queries/tool-outputs';
 import { claimTrajectories, finishTrajectory } from '../../db/queries/trajectories';
 import type { TokenChunk } from '../core/tokens/chunk';
 import { decodeTokens } from '../core/tokens/wire';
+import type { LogprobKind } from '../core/vocabulary';
+import { countExported } from '../services/runs/export-run';
 import { insertTestRun, type TestRun } from '../services/testing/insert-test-run';
 import { openTestApp, type TestApp } from './testing/open-test-app';
 
@@ -34,11 +36,19 @@ function tokens(n: number): TokenChunk {
 const get = (path: string, headers: Record<string, string> = {}) =>
   fetch(`${app.url}${path}`, { headers: { ...bearer, ...headers } });
 
-async function finishAll(length: number): Promise<void> {
+interface SequenceFacts {
+  logprobKind: LogprobKind;
+  truncated: boolean;
+  approximate: boolean;
+}
+const EXACT: SequenceFacts = { logprobKind: 'raw', truncated: false, approximate: false };
+
+/** Ends what is queued; `facts` of one trajectory after the other, then exact ones. */
+async function finishAll(length: number, facts: readonly Partial<SequenceFacts>[] = []): Promise<void> {
   const { db } = app.services.database;
   const nowMs = app.services.ambient.now();
   const claims = await claimTrajectories(db, { workerId: 'w', limit: 100, nowMs, leaseMs: 60_000 });
-  for (const { trajectoryId } of claims) {
+  for (const [at, { trajectoryId }] of claims.entries()) {
     const sequence = { ...tokens(length), index: 0, weightVersions: [], policyLogprobs: null, refLogprobs: null };
     await db.transaction((tx) =>
       finishTrajectory(tx, {
@@ -57,7 +67,7 @@ async function finishAll(length: number): Promise<void> {
         toolFailures: {},
         sandboxLevels: [],
         humanEdited: false,
-        sequences: [{ sequence, logprobKind: 'raw', truncated: false, approximate: false }],
+        sequences: [{ sequence, ...EXACT, ...facts[at] }],
       }),
     );
   }
@@ -98,6 +108,37 @@ describe('downloads', () => {
     expect(lines[0]).toMatchObject({ run_id: run.runId, status: 'completed', token_ids: [0, 1, 2, 3, 4] });
     expect((await get(`/api/runs/${app.services.ambient.newId('run')}/export`)).status).toBe(404);
     expect((await get('/api/runs/..%2f..%2fx/export')).status).toBe(400);
+  });
+
+  it('leaves out of an export what no loss can be exact with, counts it, and takes it in when asked to', async () => {
+    const operator = await app.person('operator');
+    const mixed = await insertTestRun(operator.ctx, { groupSize: 6 });
+    await finishAll(4, [
+      { logprobKind: 'sampled' },
+      { logprobKind: 'constrained' },
+      { logprobKind: 'unknown' },
+      { approximate: true },
+      { approximate: true, logprobKind: 'sampled' },
+    ]);
+    const read = async (query: string) => {
+      const text = await (await get(`/api/runs/${mixed.runId}/export${query}`)).text();
+      return text.split('\n').filter((line) => line !== '');
+    };
+    const trajectories = mixed.groups.reduce((sum, group) => sum + group.members.length, 0);
+    const exact = await read('');
+    expect(exact).toHaveLength(trajectories - 5);
+    for (const line of exact) expect(JSON.parse(line)).toMatchObject({ logprob_kind: 'raw', approximate: false });
+    const all = (await read('?all=1')).map((line) => JSON.parse(line) as { logprob_kind: string });
+    expect(all).toHaveLength(trajectories);
+    expect(new Set(all.map((line) => line.logprob_kind))).toEqual(
+      new Set(['raw', 'sampled', 'constrained', 'unknown']),
+    );
+    expect(await countExported({ ctx: operator.ctx, input: { runId: mixed.runId } })).toEqual({
+      sequences: trajectories,
+      approximate: 2,
+      notRaw: 3,
+      unfinished: 0,
+    });
   });
 
   it('breaks the connection when an export fails in the middle, so that it never looks whole', async () => {

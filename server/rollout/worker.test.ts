@@ -268,6 +268,14 @@ describeOnBothDatabases('workers', (open) => {
     expect((await getTokenSequence(database.db, { trajectoryId, sequenceIndex: 0 }))?.approximate).toBe(true);
   });
 
+  it('record which log-probabilities a backend reports that cannot score again', async () => {
+    await start({ kind: 'sampled', script: twoSteps });
+    const seeded = await seed({ groupCount: 1, groupSize: 1 });
+    const trajectoryId = (await finished(seeded)).groups[0]?.trajectories[0]?.trajectoryId ?? '';
+    const sequence = await getTokenSequence(database.db, { trajectoryId, sequenceIndex: 0 });
+    expect(sequence).toMatchObject({ logprobKind: 'sampled', approximate: false });
+  });
+
   it('keep 40 MB of a tool whole beside the few tokens the model is shown', { timeout: 300_000 }, async () => {
     const tools = new TestTools();
     tools.told = 'a line of output, 32 bytes long\n'.repeat((40 * 1024 * 1024) / 32);
