@@ -140,8 +140,8 @@ function Entry({ entry }: { entry: AuditEntryView }) {
         {known ? t(`statuses.${known}`) : entry.status}
       </Td>
       <Td className="max-md:hidden">
-        <span className="foreign-line block" title={entry.userName ?? entry.agentId ?? undefined}>
-          {entry.userName ?? entry.agentId ?? ABSENT}
+        <span className="foreign-line foreign-end block" title={entry.userName ?? entry.agentId ?? undefined}>
+          <bdi>{entry.userName ?? entry.agentId ?? ABSENT}</bdi>
         </span>
       </Td>
       <Td>

@@ -141,9 +141,16 @@ function paintRow(
     context.textAlign = 'left';
     context.font = `${Math.min(10.5, rowHeight)}px ${theme.sans}`;
     const { status } = trajectory;
-    context.fillStyle =
-      status === 'failed' || status === 'timed_out' ? theme.bad : status === 'running' ? theme.ok : theme.ink3;
-    context.fillText(scene.words.status(status), x, y + cellHeight / 2 + 0.5);
+    // What is to be expected is a sign, what is not is a word: a hundred times "running" would drown it.
+    if (status === 'running' || status === 'queued') {
+      context.beginPath();
+      context.arc(x + 3, y + cellHeight / 2, status === 'running' ? 3 : 1.5, 0, 2 * Math.PI);
+      context.fillStyle = status === 'running' ? theme.ok : theme.ink3;
+      context.fill();
+    } else {
+      context.fillStyle = status === 'failed' || status === 'timed_out' ? theme.bad : theme.ink3;
+      context.fillText(scene.words.status(status), x, y + cellHeight / 2 + 0.5);
+    }
   }
   if (scene.outlined === trajectory.trajectoryId) {
     context.strokeStyle = theme.accent;

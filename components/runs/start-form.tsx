@@ -241,13 +241,17 @@ function initialFields(skills: SkillSummary[], datasets: DatasetSummary[], asked
 function FormSkeleton({ label }: { label: string }) {
   return (
     <div role="status" aria-label={label} className="grid grid-cols-2 gap-3 p-4">
-      {[1, 2, 3, 4].map((field) => (
-        <div key={field}>
-          <Skeleton className="mb-1.5 h-3 w-16" />
-          <Skeleton className="h-7 w-full" />
+      {/* As tall as the form, so that nothing below it moves when it comes. */}
+      {(['half', 'half', 'whole', 'hinted', 'hinted'] as const).map((field, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the fields have no identity and never move
+        <div key={index} className={field === 'hinted' ? '' : field === 'whole' ? 'col-span-2' : 'max-sm:col-span-2'}>
+          <Skeleton className="mt-1 mb-2 h-3 w-16" />
+          <Skeleton className="h-7 w-full max-sm:h-9" />
+          {field === 'hinted' ? <Skeleton className="mt-2 h-3 w-24" /> : null}
         </div>
       ))}
-      <Skeleton className="h-7 w-24" />
+      <Skeleton className="col-span-2 my-px h-3 w-36" />
+      <Skeleton className="h-7 w-24 max-sm:h-9" />
     </div>
   );
 }

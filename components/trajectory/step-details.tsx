@@ -31,7 +31,11 @@ export function TrajectoryOutcome({ detail }: { detail: TrajectoryDetail }) {
   return (
     <section className="border-t border-line-soft">
       <PanelHeader title={t('whyTrajectory', { reward: decimal(detail.reward) })} aside={t('outcome')} />
-      <Components components={detail.rewardComponents} weights={detail.rewardWeights} none={t('noComponents')} />
+      <Components
+        components={detail.rewardComponents}
+        weights={detail.rewardWeights}
+        none={detail.final ? t('noComponents') : t('notScored')}
+      />
       {standing && standing.of > 1 ? (
         <dl className="grid grid-cols-[minmax(6.5rem,auto)_1fr] gap-x-3 gap-y-1 px-4 pb-2.5 text-sm">
           <dt className="text-ink-2">{t('rank')}</dt>

@@ -2,6 +2,7 @@
 import { useTranslations } from 'next-intl';
 import { memo, useEffect, useMemo, useRef } from 'react';
 import { RunHeatmap } from '@/components/charts/run-heatmap';
+import { useReasonWords } from '@/components/runs/use-reason-words';
 import { decimal, signed } from '@/components/ui/numbers';
 import { PanelHeader } from '@/components/ui/panel';
 import type { StepView, TrajectoryDetail } from '@/server/core/views';
@@ -20,6 +21,7 @@ export const StepsPane = memo(function StepsPane({
   onOpen: (trajectoryId: string) => void;
 }) {
   const t = useTranslations('trajectory.page');
+  const words = useReasonWords();
   const list = useRef<HTMLOListElement | null>(null);
   useEffect(() => {
     if (step !== null) list.current?.querySelector(`[data-step="${step}"]`)?.scrollIntoView({ block: 'nearest' });
@@ -70,7 +72,9 @@ export const StepsPane = memo(function StepsPane({
             ) : null}
           </details>
         ) : detail.endReason ? (
-          <p className="foreign-text px-4 py-2 text-sm text-ink-2">{t('endReason', { reason: detail.endReason })}</p>
+          <p className="foreign-text px-4 py-2 text-sm text-ink-2">
+            {t('endReason', { reason: words(detail.endReason) })}
+          </p>
         ) : null}
       </div>
       <div className="shrink-0 border-t border-line">

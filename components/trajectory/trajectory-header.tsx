@@ -1,5 +1,6 @@
 'use client';
 import { useTranslations } from 'next-intl';
+import { useReasonWords } from '@/components/runs/use-reason-words';
 import { Button } from '@/components/ui/button';
 import { Chip } from '@/components/ui/chip';
 import { Kbd } from '@/components/ui/kbd';
@@ -18,6 +19,7 @@ export function TrajectoryHeader({
 }) {
   const t = useTranslations('trajectory.page');
   const all = useTranslations('trajectory');
+  const words = useReasonWords();
   const versions = [
     ...new Set(detail.sequences.flatMap((sequence) => sequence.weightVersions.map((span) => span.version))),
   ];
@@ -30,7 +32,7 @@ export function TrajectoryHeader({
       title={`${detail.taskId} · ${t('member', { member: detail.member + 1, size: detail.groupSize })}`}
       facts={
         <>
-          <Chip title={detail.endReason ?? undefined}>
+          <Chip title={detail.endReason ? words(detail.endReason) : undefined}>
             <StatusWord status={detail.status} />
           </Chip>
           <Chip label={t('reward')} title={detail.reward === null ? undefined : String(detail.reward)}>

@@ -275,9 +275,9 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
               logprobKind={facts?.logprobKind ?? 'unknown'}
               approximate={facts?.approximate ?? false}
             />
-          ) : (
+          ) : length > 0 ? (
             <p className="px-4 py-3 text-sm text-ink-2">{t('noToken')}</p>
-          )}
+          ) : null}
           {stepView ? (
             <>
               <StepScore
