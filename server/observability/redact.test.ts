@@ -1,3 +1,4 @@
+import { DrizzleQueryError } from 'drizzle-orm/errors';
 import { describe, expect, it } from 'vitest';
 import { createLogger } from './logger';
 import { redact } from './redact';
@@ -25,6 +26,17 @@ describe('what is logged', () => {
     const line = lines.join('');
     for (const secret of ['hunter2', 'abcdef123', '0123456789abcdef']) expect(line).not.toContain(secret);
     expect(line).toContain('postgres://studio:[secret]@db:5432/x');
+  });
+
+  it('shows of a failed statement what the database said, and none of its values', () => {
+    const error = new DrizzleQueryError(
+      'insert into tasks values ($1)',
+      ['a prompt of someone'],
+      new Error('disk full'),
+    );
+    const shown = JSON.stringify(redact({ err: error }));
+    expect(shown).toContain('disk full');
+    for (const hidden of ['a prompt of someone', 'insert into']) expect(shown).not.toContain(hidden);
   });
 
   it('says how much of a very long text it left out', () => {

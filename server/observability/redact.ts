@@ -16,6 +16,7 @@ export function redact(value: unknown, depth = 0): unknown {
   if (value === null || typeof value !== 'object') return value;
   if (depth >= MAX_DEPTH) return '[deeper]';
   if (value instanceof Error) {
+    if ('query' in value && 'params' in value) return redactFailedQuery(value, depth);
     const { name, message, stack, cause } = value;
     const own = redact({ ...value }, depth + 1) as Record<string, unknown>;
     const rest = { message: redactText(message), stack: redactText(stack ?? '') };
@@ -27,6 +28,12 @@ export function redact(value: unknown, depth = 0): unknown {
   for (const [key, item] of Object.entries(value))
     out[key] = SECRET_NAME.test(key) ? '[secret]' : redact(item, depth + 1);
   return out;
+}
+
+/** drizzle's error around the driver's: its message and fields hold the statement with all values, people's and models' text. */
+function redactFailedQuery({ name, stack, cause }: Error, depth: number): Record<string, unknown> {
+  const places = stack?.split('\n').filter((line) => /^ +at /.test(line)) ?? [];
+  return { name, message: 'A statement failed.', stack: places.join('\n'), cause: redact(cause, depth + 1) };
 }
 
 export function redactText(text: string): string {
