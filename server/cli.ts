@@ -8,7 +8,7 @@ import { exportRun, leftOut } from './commands/export';
 import { addLossOptions, runLoss } from './commands/loss';
 import { rollout } from './commands/rollout';
 import { systemAmbient } from './core/ambient';
-import { Conflict, ERROR_EDGES, Invalid, isStudioError } from './core/errors';
+import { Cancelled, Conflict, ERROR_EDGES, Invalid, isStudioError } from './core/errors';
 import { type Environment, parseEnvironment } from './env';
 import { createLogger } from './observability/logger';
 import { readServerFile } from './server-file';
@@ -153,15 +153,27 @@ try {
   await program.parseAsync();
 } catch (error) {
   process.exitCode = explain(error);
+  // A request that is still under way would keep the process.
+  if (stopping.signal.aborted) process.exit();
 }
 
 async function withClient(use: (client: StudioClient) => Promise<void>): Promise<void> {
   const client = await openClient(parseEnvironment(process.env));
   try {
-    await use(client);
+    await untilStopped(use(client));
   } finally {
     await client.close();
   }
+}
+
+/** Work that ends by itself when asked to has a moment for it and says more; what waits for an answer is left. */
+async function untilStopped(work: Promise<void>): Promise<void> {
+  const stopped = new Promise<never>((_resolve, reject) => {
+    stopping.signal.addEventListener('abort', () => {
+      setTimeout(() => reject(new Cancelled('Stopped.')), 1_000).unref();
+    });
+  });
+  await Promise.race([work, stopped]);
 }
 
 /** The studio that holds the data folder, or one of this command's own. */
