@@ -38,6 +38,7 @@ program
   .option('--name <name>', 'name of the run')
   .option('--temperature <t>', "sampling temperature instead of the skill's", decimal)
   .option('--judge <backend>', 'backend that judges reasoning_quality')
+  .option('--drop-no-signal', 'leave groups whose advantages are all 0 out of exports')
   .option('--json', 'print one JSON object')
   .action(async ({ json, ...request }) => {
     await withClient(async (client) => {

@@ -181,6 +181,26 @@ function FilledForm({
               />
             )}
           </Field>
+          <Field label={t('judge')} hint={t('judgeHint')}>
+            {(wiring) => (
+              <Select {...wiring} value={fields.judge} onChange={set('judge')}>
+                <option value="">{t('noJudge')}</option>
+                {known.map(({ name }) => (
+                  <option key={name} value={name}>
+                    {name}
+                  </option>
+                ))}
+              </Select>
+            )}
+          </Field>
+          <Field label={t('noSignal')} hint={t('noSignalHint')}>
+            {(wiring) => (
+              <Select {...wiring} value={fields.noSignal} onChange={set('noSignal')}>
+                <option value="keep">{t('keepNoSignal')}</option>
+                <option value="drop">{t('dropNoSignal')}</option>
+              </Select>
+            )}
+          </Field>
           <Field label={t('name')} className="col-span-2">
             {(wiring) => (
               <TextInput
@@ -235,6 +255,8 @@ function initialFields(skills: SkillSummary[], datasets: DatasetSummary[], asked
     seed: '',
     temperature: '',
     name: '',
+    judge: '',
+    noSignal: 'keep',
   };
 }
 

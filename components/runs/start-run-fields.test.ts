@@ -10,13 +10,24 @@ const fields: StartRunFields = {
   seed: '',
   temperature: '',
   name: ' ',
+  judge: '',
+  noSignal: 'keep',
 };
 
 describe('the start form', () => {
   it('leaves out what was left empty', () => {
     expect(readStartRun(fields).input).toEqual({ skill: 's', dataset: 'd', groupSize: 8 });
     expect(
-      readStartRun({ ...fields, backend: 'b', tasks: '16', seed: '0', temperature: '0.5', name: ' n ' }).input,
+      readStartRun({
+        ...fields,
+        backend: 'b',
+        tasks: '16',
+        seed: '0',
+        temperature: '0.5',
+        name: ' n ',
+        judge: 'j',
+        noSignal: 'drop',
+      }).input,
     ).toEqual({
       skill: 's',
       dataset: 'd',
@@ -26,6 +37,8 @@ describe('the start form', () => {
       seed: 0,
       temperature: 0.5,
       name: 'n',
+      judge: 'j',
+      dropNoSignal: true,
     });
   });
   it('names every number that is out of bounds', () => {

@@ -8,6 +8,10 @@ export interface StartRunFields {
   seed: string;
   temperature: string;
   name: string;
+  /** Backend that judges; '' for none. */
+  judge: string;
+  /** 'keep' or 'drop'. */
+  noSignal: string;
 }
 
 export type NumberField = 'groupSize' | 'tasks' | 'seed' | 'temperature';
@@ -28,6 +32,8 @@ export interface StartRunInput {
   seed?: number;
   temperature?: number;
   name?: string;
+  judge?: string;
+  dropNoSignal?: boolean;
 }
 
 /** Numbers out of bounds come back by field, with the bounds for the message; an empty optional field is left out. */
@@ -64,6 +70,8 @@ export function readStartRun(
       ...(seed === undefined ? {} : { seed }),
       ...(temperature === undefined ? {} : { temperature }),
       ...(fields.name.trim() === '' ? {} : { name: fields.name.trim() }),
+      ...(fields.judge === '' ? {} : { judge: fields.judge }),
+      ...(fields.noSignal === 'drop' ? { dropNoSignal: true } : {}),
     },
   };
 }

@@ -9,6 +9,8 @@ import { fromTokenColumns } from './token-columns';
 export interface ExportRow {
   groupId: string;
   groupPosition: number;
+  /** Null where no member counts. */
+  hasSignal: boolean | null;
   taskId: string;
   trajectory: typeof trajectories.$inferSelect;
   sequence: (TokenSequence & { logprobKind: LogprobKind; truncated: boolean; approximate: boolean }) | null;
@@ -48,6 +50,7 @@ export async function readExportPage(
     rows: rows.map(({ group, trajectory, sequence }) => ({
       groupId: group.id,
       groupPosition: group.position,
+      hasSignal: group.hasSignal,
       taskId: group.taskId,
       trajectory,
       sequence: sequence && {
@@ -71,19 +74,21 @@ export async function readExportPage(
 export async function countExport(
   q: Queryable,
   runId: string,
-): Promise<{ sequences: number; approximate: number; notRaw: number; unfinished: number }> {
+): Promise<{ sequences: number; approximate: number; notRaw: number; withoutSignal: number; unfinished: number }> {
   const [counted] = await q
     .select({
       sequences: sql<number>`count(*)::int`,
       approximate: sql<number>`(count(*) filter (where ${tokenSequences.approximate}))::int`,
       notRaw: sql<number>`(count(*) filter (where not ${tokenSequences.approximate} and ${tokenSequences.logprobKind} <> 'raw'))::int`,
+      withoutSignal: sql<number>`(count(*) filter (where ${groups.hasSignal} = false))::int`,
     })
     .from(tokenSequences)
     .innerJoin(trajectories, eq(trajectories.id, tokenSequences.trajectoryId))
+    .innerJoin(groups, eq(groups.id, trajectories.groupId))
     .where(eq(trajectories.runId, runId));
   const [open] = await q
     .select({ unfinished: sql<number>`count(*)::int` })
     .from(trajectories)
     .where(and(eq(trajectories.runId, runId), inArray(trajectories.status, ['queued', 'running'])));
-  return { sequences: 0, approximate: 0, notRaw: 0, ...counted, unfinished: open?.unfinished ?? 0 };
+  return { sequences: 0, approximate: 0, notRaw: 0, withoutSignal: 0, ...counted, unfinished: open?.unfinished ?? 0 };
 }

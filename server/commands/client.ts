@@ -28,6 +28,7 @@ export interface StartRunRequest {
   name?: string;
   temperature?: number;
   judge?: string;
+  dropNoSignal?: boolean;
 }
 
 export interface StudioClient {
@@ -39,7 +40,9 @@ export interface StudioClient {
   /** Text of the export, in pieces. Throws when it could not be completed. */
   exportRun(runId: string, options: { all: boolean }): AsyncIterable<string>;
   /** What an exact export of the run leaves out. */
-  exportCounts(runId: string): Promise<{ sequences: number; approximate: number; notRaw: number; unfinished: number }>;
+  exportCounts(
+    runId: string,
+  ): Promise<{ approximate: number; notRaw: number; withoutSignal: number; unfinished: number }>;
   saveSkill(yaml: string): Promise<{ name: string; version: number }>;
   importDataset(name: string, jsonl: string): Promise<{ name: string; taskCount: number }>;
   addBackend(backend: { name: string; modelPath: string }): Promise<void>;

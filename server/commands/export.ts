@@ -37,12 +37,14 @@ export async function exportRun(
 
 /** Sentences about what is not in the file; none when everything is. */
 export async function leftOut(client: StudioClient, runId: string, all: boolean): Promise<string[]> {
-  const { approximate, notRaw, unfinished } = await client.exportCounts(runId);
+  const { approximate, notRaw, withoutSignal, unfinished } = await client.exportCounts(runId);
   const sentences: string[] = [];
   if (!all && approximate > 0)
     sentences.push(`${approximate} approximate token sequences are left out; --all takes them in.`);
   if (!all && notRaw > 0)
     sentences.push(`${notRaw} token sequences whose log-probabilities are not raw are left out; --all takes them in.`);
+  if (!all && withoutSignal > 0)
+    sentences.push(`${withoutSignal} token sequences of groups without signal are left out; --all takes them in.`);
   if (unfinished > 0) sentences.push(`${unfinished} trajectories have not ended and are not in the file.`);
   return sentences;
 }

@@ -6,6 +6,7 @@ import { claimTrajectories, finishTrajectory } from '../../db/queries/trajectori
 import type { TokenChunk } from '../core/tokens/chunk';
 import { decodeTokens } from '../core/tokens/wire';
 import type { LogprobKind } from '../core/vocabulary';
+import { settleGroup } from '../rollout/settle';
 import { countExported } from '../services/runs/export-run';
 import { insertTestRun, type TestRun } from '../services/testing/insert-test-run';
 import { openTestApp, type TestApp } from './testing/open-test-app';
@@ -137,7 +138,26 @@ describe('downloads', () => {
       sequences: trajectories,
       approximate: 2,
       notRaw: 3,
+      withoutSignal: 0,
       unfinished: 0,
+    });
+  });
+
+  it('leaves groups without signal out where the run says so, counts them, and takes them in when asked to', async () => {
+    const operator = await app.person('operator');
+    const run = await insertTestRun(operator.ctx, { groupSize: 2, options: { dropNoSignal: true } });
+    await finishAll(4);
+    const { db } = app.services.database;
+    // Equal rewards in every group: no advantage says anything.
+    for (const group of run.groups) await db.transaction((tx) => settleGroup(tx, group.groupId, 1));
+    const lines = async (query: string) =>
+      (await (await get(`/api/runs/${run.runId}/export${query}`)).text()).split('\n').length - 1;
+    const trajectories = run.groups.reduce((sum, group) => sum + group.members.length, 0);
+    expect(await lines('')).toBe(0);
+    expect(await lines('?all=1')).toBe(trajectories);
+    expect(await countExported({ ctx: operator.ctx, input: { runId: run.runId } })).toMatchObject({
+      sequences: trajectories,
+      withoutSignal: trajectories,
     });
   });
 

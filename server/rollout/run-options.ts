@@ -7,13 +7,16 @@ export interface RunOptions {
   temperature: number | null;
   /** Name of the backend that judges `reasoning_quality`; null for none. */
   judge: string | null;
+  /** Groups without signal stay out of exports. */
+  dropNoSignal: boolean;
 }
 
 export function readRunOptions(options: JsonObject): RunOptions {
-  const { temperature, judge } = options;
+  const { temperature, judge, dropNoSignal } = options;
   return {
     temperature: typeof temperature === 'number' ? temperature : null,
     judge: typeof judge === 'string' ? judge : null,
+    dropNoSignal: dropNoSignal === true,
   };
 }
 
@@ -22,11 +25,16 @@ export function applyRunOptions(skill: Skill, { temperature }: RunOptions): Skil
 }
 
 /** Sentences a reader of the run must know. Throws Invalid when the skill cannot be scored this way at all. */
-export function runNotices(skill: Skill, { judge }: RunOptions, tasks: readonly { skill: string | null }[]): string[] {
+export function runNotices(
+  skill: Skill,
+  { judge, dropNoSignal }: RunOptions,
+  tasks: readonly { skill: string | null }[],
+): string[] {
   const { notice } = effectiveWeights(skill, judge !== null);
   const others = tasks.filter((task) => task.skill !== null && task.skill !== skill.skillName).length;
   return [
     ...(notice === null ? [] : [notice]),
+    ...(dropNoSignal ? ['Groups without signal are left out of exports.'] : []),
     ...(others === 0
       ? []
       : [`${others} of ${tasks.length} tasks name another skill; this run uses ${skill.skillName} for all of them.`]),

@@ -17,6 +17,8 @@ export interface ExportCounts {
   sequences: number;
   approximate: number;
   notRaw: number;
+  /** Of groups without signal, where the run leaves those out; else 0. */
+  withoutSignal: number;
   unfinished: number;
 }
 

@@ -1,6 +1,7 @@
 /**
  * A run's token sequences as a rollout batch, JSON Lines, in the order of groups and members. Exact data only: what is
- * approximate, or whose log-probabilities are of another kind than raw, is left out unless `all` is asked for, and
+ * approximate, or whose log-probabilities are of another kind than raw, and where the run says so the groups without
+ * signal, are left out unless `all` is asked for, and
  * `countExported` says how much that is. A trajectory that has not ended is not in it.
  */
 import { countExport, type ExportCursor, type ExportRow, readExportPage } from '../../../db/queries/export';
@@ -8,6 +9,7 @@ import { getRunSettings, type RunSettings } from '../../../db/queries/runs';
 import type { TrajectoryFacts } from '../../core/batch/line';
 import { batchLine, serializeBatchLine } from '../../core/batch/serialize';
 import type { FinalTrajectoryStatus } from '../../core/vocabulary';
+import { readRunOptions } from '../../rollout/run-options';
 import { requireRole, type ServiceContext } from '../context';
 import { parseInput } from '../inputs';
 import { exportRunInput } from './run-inputs';
@@ -26,6 +28,7 @@ export async function* exportRun({
   const { runId, all } = parseInput(exportRunInput, input);
   const { db } = ctx.database;
   const run = await getRunSettings(db, runId);
+  const { dropNoSignal } = readRunOptions(run.options);
   let after: ExportCursor | null = null;
   for (;;) {
     const page: Awaited<ReturnType<typeof readExportPage>> = await readExportPage(db, { runId, after, limit: PAGE });
@@ -33,6 +36,7 @@ export async function* exportRun({
     for (const row of page.rows) {
       const { sequence } = row;
       if (!sequence || (!all && (sequence.approximate || sequence.logprobKind !== 'raw'))) continue;
+      if (!all && dropNoSignal && row.hasSignal === false) continue;
       yield `${serializeBatchLine(batchLine(sequence, factsOf(run, row), sequence))}\n`;
     }
     after = page.next;
@@ -66,9 +70,10 @@ export async function countExported({
 }: {
   ctx: ServiceContext;
   input: { runId: string };
-}): Promise<{ sequences: number; approximate: number; notRaw: number; unfinished: number }> {
+}): Promise<{ sequences: number; approximate: number; notRaw: number; withoutSignal: number; unfinished: number }> {
   requireRole(ctx, 'viewer', 'Exporting a run');
   const { runId } = parseInput(exportRunInput, input);
-  await getRunSettings(ctx.database.db, runId);
-  return countExport(ctx.database.db, runId);
+  const run = await getRunSettings(ctx.database.db, runId);
+  const counts = await countExport(ctx.database.db, runId);
+  return readRunOptions(run.options).dropNoSignal ? counts : { ...counts, withoutSignal: 0 };
 }

@@ -24,6 +24,8 @@ export const startRunInput = z.object({
   temperature: z.number().min(0).max(5).optional(),
   /** Name of the backend that judges `reasoning_quality`. */
   judge: nameSchema.optional(),
+  /** Leave groups whose advantages are all 0 out of exports; they are kept, shown and counted all the same. */
+  dropNoSignal: z.boolean().optional(),
 });
 export const feedInput = z.object({
   runId: idSchema,

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { getBackend, getDataset, getSkillVersion } from '../../../db/queries/catalog';
 import { insertRun } from '../../../db/queries/runs';
+import type { JsonObject } from '../../core/vocabulary';
 import { addBackend } from '../backends/add-backend';
 import type { ServiceContext } from '../context';
 import { importDataset } from '../datasets/import-dataset';
@@ -12,7 +13,10 @@ export interface TestRun {
   groups: { groupId: string; members: { trajectoryId: string; sessionId: string }[] }[];
 }
 
-export async function insertTestRun(ctx: ServiceContext, options: { groupSize?: number } = {}): Promise<TestRun> {
+export async function insertTestRun(
+  ctx: ServiceContext,
+  { groupSize = 2, options = {} }: { groupSize?: number; options?: JsonObject } = {},
+): Promise<TestRun> {
   const { db } = ctx.database;
   const { ambient } = ctx;
   const yaml = await readFile(new URL('../../../samples/skills/tutorial.yaml', import.meta.url), 'utf8');
@@ -24,7 +28,6 @@ export async function insertTestRun(ctx: ServiceContext, options: { groupSize?: 
     input: { name: 'tutorial', kind: 'embedded', settings: { modelPath: 'x.gguf' }, isDefault: true },
   });
   const runId = ambient.newId('run');
-  const groupSize = options.groupSize ?? 2;
   const groups = ['a', 'b'].map((taskId) => ({
     id: ambient.newId('grp'),
     taskId,
@@ -40,7 +43,7 @@ export async function insertTestRun(ctx: ServiceContext, options: { groupSize?: 
   const startedBy = ctx.actor.userId;
   const common = { id: runId, name: 'a run', skillVersionId, datasetId, backendId, groupSize, seed: 1, startedBy };
   const nowMs = ambient.now();
-  await db.transaction((tx) => insertRun(tx, { ...common, options: {}, notices: [], nowMs, groups }));
+  await db.transaction((tx) => insertRun(tx, { ...common, options, notices: [], nowMs, groups }));
   return {
     runId,
     groups: groups.map(({ id, members }) => ({
