@@ -60,10 +60,10 @@ export function TrajectoryHeader({
           <Chip label={t('sandboxes')}>
             {detail.sandboxLevels.length > 0 ? detail.sandboxLevels.join(', ') : t('noSandbox')}
           </Chip>
-          <Chip label={t('skill')} className="max-sm:hidden">
+          <Chip label={t('skill')} title={detail.skillName} className="max-w-60 max-sm:hidden">
             {detail.skillName} v{detail.skillVersion}
           </Chip>
-          <Chip label={t('backend')} className="max-sm:hidden">
+          <Chip label={t('backend')} title={detail.backendName} className="max-w-60 max-sm:hidden">
             {detail.backendName}
           </Chip>
         </>

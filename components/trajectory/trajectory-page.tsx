@@ -116,10 +116,22 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
   // On the way to another trajectory it stays as it is: a change would stop the router.
   const leaving = useRef(false);
   useEffect(() => {
-    const timer = setTimeout(() => {
+    const write = () => {
+      clearTimeout(timer);
       if (!leaving.current) setUrl('token', chosen === null ? '' : String(chosen));
-    }, 300);
-    return () => clearTimeout(timer);
+    };
+    const timer = setTimeout(write, 300);
+    // What may lead to another page is met with the address written: afterwards it would be too late.
+    const onKey = ({ key }: KeyboardEvent) => {
+      if (key === 'g' || key === 'Enter') write();
+    };
+    window.addEventListener('pointerdown', write, { capture: true });
+    window.addEventListener('keydown', onKey, { capture: true });
+    return () => {
+      clearTimeout(timer);
+      window.removeEventListener('pointerdown', write, { capture: true });
+      window.removeEventListener('keydown', onKey, { capture: true });
+    };
   }, [chosen, setUrl]);
 
   // A link to a token opens at it.
