@@ -66,6 +66,14 @@ describe('the embedded backend', { timeout: 60_000 }, () => {
     const text = join(folder, 'text.gguf');
     await writeFile(text, 'hello');
     await expect(openTiny({ modelPath: text })).rejects.toThrow(`The file ${text} is no GGUF model`);
+    const endless = join(folder, 'endless.gguf');
+    const head = Buffer.alloc(1_024);
+    head.write('GGUF');
+    head.writeUInt32LE(3, 4);
+    head.writeBigUInt64LE(2n ** 62n, 8);
+    head.writeBigUInt64LE(2n ** 62n, 16);
+    await writeFile(endless, head);
+    await expect(openTiny({ modelPath: endless })).rejects.toThrow(`The file ${endless} is no GGUF model`);
     const cut = join(folder, 'cut.gguf');
     await writeFile(cut, (await readFile(join(folder, 'tiny.gguf'))).subarray(0, 100_000));
     await expect(openTiny({ modelPath: cut })).rejects.toBeInstanceOf(Invalid);
