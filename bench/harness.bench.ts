@@ -98,6 +98,7 @@ try {
     process: {
       wakeWorkers: () => undefined,
       cancelRun: () => undefined,
+      trouble: () => null,
       runLogGrew: () => undefined,
       backendHealth: async () => ({ ok: true, message: '', modelName: null }),
     },

@@ -1,5 +1,5 @@
 /** The command line: `studio rollout | export | loss | skill | dataset | backend | sign-in`. Results on standard output, the rest on standard error. */
-import { readFile } from 'node:fs/promises';
+import { access, readFile } from 'node:fs/promises';
 import { basename, extname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
@@ -128,6 +128,9 @@ program
   .description('Add an embedded backend for a GGUF file.')
   .requiredOption('--model <file>', 'the GGUF file')
   .action(async (name: string, { model }) => {
+    await access(model).catch((cause) => {
+      throw new Invalid(`There is no file at ${model} that can be read.`, {}, { cause });
+    });
     await withClient(async (client) => {
       await client.addBackend({ name, modelPath: resolve(model) });
       print(name);
@@ -213,8 +216,9 @@ async function findServer(dataDir: string): ReturnType<typeof readServerFile> {
 
 async function readTextFile(file: string): Promise<string> {
   try {
-    return await readFile(file, 'utf8');
+    return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file));
   } catch (cause) {
+    if (cause instanceof TypeError) throw new Invalid(`${file} is not UTF-8 text. Save it as UTF-8.`, {}, { cause });
     throw new Invalid(
       `${file} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}.`,
       {},

@@ -72,6 +72,7 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
     process: {
       wakeWorkers: () => worker.wake(),
       cancelRun: (runId) => worker.cancelRun(runId),
+      trouble: () => worker.trouble,
       backendHealth: async (name) => {
         try {
           return await material.health(name);

@@ -129,7 +129,13 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
       ambient,
       logger,
       actor: { userId: null, name: 'studio', role: 'admin', ipAddress: null },
-      process: { wakeWorkers() {}, cancelRun() {}, runLogGrew, backendHealth: async () => STARTING },
+      process: {
+        wakeWorkers() {},
+        cancelRun() {},
+        trouble: () => null,
+        runLogGrew,
+        backendHealth: async () => STARTING,
+      },
     };
     const admin = await ensureFirstAdmin({ ctx: bare });
     await loadSamples({ ctx: bare, input: { packageRoot } });

@@ -77,6 +77,20 @@ describeOnBothDatabases('workers', (open) => {
     }
   });
 
+  it('say why they wait while the database refuses them, and go on by themselves when it does not', async () => {
+    const { worker } = await start(twoSteps);
+    expect(worker.trouble).toBeNull();
+    await database.sql`alter table trajectories rename to trajectories_elsewhere`;
+    try {
+      await until(() => worker.trouble !== null);
+      expect(worker.trouble).toMatch(/[.]$/);
+    } finally {
+      await database.sql`alter table trajectories_elsewhere rename to trajectories`;
+    }
+    await until(() => worker.trouble === null);
+    expect((await finished(await seed({ groupCount: 1, groupSize: 2 }))).status).toBe('completed');
+  });
+
   it('store the tokens of a trajectory exactly as its log has them', async () => {
     await start({ script: twoSteps, pieces: ['Act', 'ion', 'Observ', 'ation: '] });
     const seeded = await seed({ groupCount: 1, groupSize: 1 });

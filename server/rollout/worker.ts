@@ -3,6 +3,7 @@
  * that it is alone: what it claims it holds by a lease it renews, and what it loses it drops at once.
  */
 import type { Database } from '../../db/connection';
+import { toStudioError } from '../../db/database-errors';
 import { cancelledRunIds } from '../../db/queries/cancelled-runs';
 import { appendRunEvent } from '../../db/queries/events';
 import { giveBackTrajectory } from '../../db/queries/give-back';
@@ -16,7 +17,7 @@ import {
   startRuns,
 } from '../../db/queries/trajectories';
 import type { Ambient } from '../core/ambient';
-import { Cancelled, Conflict } from '../core/errors';
+import { Cancelled, Conflict, isStudioError } from '../core/errors';
 import type { Logger } from '../observability/logger';
 import { type AsyncRolloutEngine, Interrupted, type TrajectoryJob } from './engine';
 import { settleGroup, settleRun, settleTrajectory } from './settle';
@@ -55,6 +56,7 @@ interface Held {
 
 export class Worker {
   readonly workerId: string;
+  #trouble: string | null = null;
   private readonly held = new Map<string, Held>();
   private readonly leaseMs: number;
   private readonly pollMs: number;
@@ -93,6 +95,11 @@ export class Worker {
       if (claim.runId === runId) controller.abort(new Cancelled('The run was cancelled.'));
   }
 
+  /** Why nothing goes on now, as a sentence; null when all is well. */
+  get trouble(): string | null {
+    return this.#trouble;
+  }
+
   get size(): number {
     return this.held.size;
   }
@@ -113,7 +120,7 @@ export class Worker {
   }
 
   private async claimForEver(): Promise<void> {
-    const { database, ambient, logger, capacity } = this.options;
+    const { database, ambient, capacity } = this.options;
     while (!this.stopped) {
       this.woken = false;
       const free = capacity - this.held.size;
@@ -129,13 +136,22 @@ export class Worker {
           claimed = claims.length;
           await this.announceStarts(claims);
           for (const claim of claims) this.take(claim);
+          this.#trouble = null;
         } catch (error) {
-          logger.error({ err: error }, 'the queue could not be read');
+          this.meet(error, 'the queue could not be read');
         }
       }
       if (this.stopped) return;
       if (!this.woken && (claimed === 0 || this.held.size >= capacity)) await this.rest();
     }
+  }
+
+  /** Keeps the reason for those who look at a run, and logs it once and not with every attempt. */
+  private meet(error: unknown, what: string, where: object = {}): void {
+    const told = toStudioError(error);
+    const sentence = isStudioError(told) ? told.message : 'The worker met an error nobody foresaw; the log has it.';
+    if (sentence !== this.#trouble) this.options.logger.error({ ...where, err: error }, what);
+    this.#trouble = sentence;
   }
 
   /** Until something is put on the queue, a place is free, or the poll interval has passed. */
@@ -238,7 +254,7 @@ export class Worker {
     // A conflict means most often that another worker holds it, and giving it back then changes nothing. Where it is
     // still ours (an append whose acknowledgement was lost came twice) nobody else would ever take it up again.
     if (error instanceof Conflict) logger.debug({ ...where, reason: error.message }, 'trajectory let go');
-    else logger.error({ ...where, err: error }, 'trajectory could not be kept; it is tried again from its log');
+    else this.meet(error, 'trajectory could not be kept; it is tried again from its log', where);
     const afterMs = ambient.now() + (this.options.retryMs ?? RETRY_MS);
     const back = { trajectoryId: claim.trajectoryId, workerId: this.workerId, afterMs };
     // When the database is gone this fails too; then the lease runs out by itself.

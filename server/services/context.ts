@@ -31,6 +31,8 @@ export interface RunningProcess {
   /** Tells realtime that the run's log grew. */
   runLogGrew(runId: string): void;
   backendHealth(name: string): Promise<{ ok: boolean; message: string; modelName: string | null }>;
+  /** Why the worker of this process cannot go on now (the disk is full, the database is gone), as a sentence; else null. */
+  trouble(): string | null;
 }
 
 /** The first line of every verb. A role covers all roles before it in ROLES. */

@@ -78,13 +78,20 @@ function groupCounted(trajectories: readonly TrainingTrajectory[]): Map<string, 
   return groups;
 }
 
+/** Squares and sums of larger ones would leave the range of float64. */
+const LARGEST_REWARD = 1e100;
+
 function checkRewards({ trajectoryId, stepRewards, reward }: TrainingTrajectory): void {
   stepRewards.forEach((value, step) => {
-    if (!Number.isFinite(value))
-      throw new Invalid(`Trajectory ${trajectoryId}: the reward of step ${step} is ${value}; it must be a number.`);
+    if (!(Math.abs(value) <= LARGEST_REWARD))
+      throw new Invalid(
+        `Trajectory ${trajectoryId}: the reward of step ${step} is ${value}; it must be a number of at most ${LARGEST_REWARD}.`,
+      );
   });
-  if (reward !== null && !Number.isFinite(reward))
-    throw new Invalid(`Trajectory ${trajectoryId}: its reward is ${reward}; it must be a number or null.`);
+  if (reward !== null && !(Math.abs(reward) <= LARGEST_REWARD))
+    throw new Invalid(
+      `Trajectory ${trajectoryId}: its reward is ${reward}; it must be a number of at most ${LARGEST_REWARD} or null.`,
+    );
 }
 
 function estimate(members: TrainingTrajectory[], options: AdvantageOptions): number[][] {

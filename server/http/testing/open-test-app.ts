@@ -28,6 +28,7 @@ export async function openTestApp(options: { logger?: Logger; pages?: HttpAppOpt
     process: {
       wakeWorkers: () => undefined,
       cancelRun: () => undefined,
+      trouble: () => null,
       runLogGrew: (runId) => runLog.grew(runId),
       backendHealth: async () => ({ ok: true, message: 'Ready.', modelName: 'tutorial' }),
     },

@@ -6,7 +6,7 @@ import { requireRole, type ServiceContext } from '../context';
 import { parseInput } from '../inputs';
 import { runIdInput } from './run-inputs';
 
-/** Throws NotFound. */
+/** Throws NotFound. While the worker cannot go on, the reason is among the notices of a run that has not ended. */
 export async function getRun({
   ctx,
   input,
@@ -16,5 +16,7 @@ export async function getRun({
 }): Promise<RunDetail> {
   requireRole(ctx, 'viewer', 'Looking at a run');
   const { runId } = parseInput(runIdInput, input);
-  return queryRun(ctx.database.db, runId);
+  const run = await queryRun(ctx.database.db, runId);
+  const trouble = run.status === 'queued' || run.status === 'running' ? ctx.process.trouble() : null;
+  return trouble === null ? run : { ...run, notices: [...run.notices, `This run waits: ${trouble}`] };
 }

@@ -16,7 +16,7 @@ export function readSkillText(yaml: string): {
 } {
   let value: unknown;
   try {
-    value = parse(yaml);
+    value = parse(yaml, { logLevel: 'error' });
   } catch {
     value = null;
   }
