@@ -3,8 +3,8 @@
  * to JSON so that it parses. What the agent and its tools wrote is shown to the judge as text and can be no instruction
  * by form: it is encoded with control strings off.
  */
-import { Unavailable } from '../core/errors';
-import type { EventData } from '../core/events';
+import { Invalid, Unavailable } from '../core/errors';
+import type { ChatMessage, EventData } from '../core/events';
 import type { Task } from '../core/skills/skill';
 import type { JsonObject } from '../core/vocabulary';
 import { encodePrompt } from '../harness/context';
@@ -24,20 +24,14 @@ const VERDICT = 'root ::= "{\\"score\\": " ( "0." [0-9] [0-9]? | "1.0" | "0" | "
 const VERDICT_TOKENS = 24;
 /** The judge reads at most this much of a trajectory: its beginning and its end. */
 const SHOWN_CHARS = 6_000;
+const FEWEST_CHARS = 64;
 
 export function createJudge(backend: InferenceBackend, random: () => number): Judge {
   return async ({ task, steps, answer, seed, signal }) => {
-    const prompt = await encodePrompt(
-      backend,
-      [
-        { role: 'system', content: INSTRUCTIONS },
-        { role: 'user', content: transcript(task, steps, answer) },
-      ],
-      random,
-    );
+    const promptIds = await fittingPrompt(backend, random, (chars) => transcript(task, steps, answer, chars));
     const [settled] = await backend.generate([
       {
-        promptIds: prompt.ids,
+        promptIds,
         affinityKey: `judge ${task.taskId}`,
         signal,
         options: {
@@ -64,7 +58,32 @@ export function createJudge(backend: InferenceBackend, random: () => number): Ju
   };
 }
 
-function transcript(task: Task, steps: readonly EventData['step.completed'][], answer: JsonObject | null): string {
+/** The prompt with as much of the transcript as the judge's context holds. Throws Invalid when not even a word fits. */
+async function fittingPrompt(
+  backend: InferenceBackend,
+  random: () => number,
+  shownIn: (chars: number) => string,
+): Promise<Int32Array> {
+  const { contextLength } = await backend.capabilities();
+  for (let chars = SHOWN_CHARS; chars >= FEWEST_CHARS; chars = Math.floor(chars / 2)) {
+    const messages: ChatMessage[] = [
+      { role: 'system', content: INSTRUCTIONS },
+      { role: 'user', content: shownIn(chars) },
+    ];
+    const { ids } = await encodePrompt(backend, messages, random);
+    if (ids.length + VERDICT_TOKENS <= contextLength) return ids;
+  }
+  throw new Invalid(
+    `The judge ${backend.name} cannot read this trajectory: its context of ${contextLength} tokens is too short.`,
+  );
+}
+
+function transcript(
+  task: Task,
+  steps: readonly EventData['step.completed'][],
+  answer: JsonObject | null,
+  chars: number,
+): string {
   const lines = steps.flatMap((step) => [
     `Step ${step.step_number}`,
     `Thought: ${step.reasoning}`,
@@ -72,7 +91,12 @@ function transcript(task: Task, steps: readonly EventData['step.completed'][], a
     ...step.results.map((result) => `Result: ${result.observation}`),
   ]);
   const told = lines.join('\n');
-  const shown =
-    told.length <= SHOWN_CHARS ? told : `${told.slice(0, SHOWN_CHARS / 2)}\n[…]\n${told.slice(-SHOWN_CHARS / 2)}`;
-  return `Task: ${task.prompt}\n\n${shown}\n\nAnswer: ${answer === null ? 'none' : JSON.stringify(answer)}`;
+  const said = `Answer: ${answer === null ? 'none' : JSON.stringify(answer)}`;
+  return `Task: ${shorten(task.prompt, chars / 4)}\n\n${shorten(told, chars)}\n\n${shorten(said, chars / 4)}`;
+}
+
+/** Beginning and end, with a mark where something is left out. */
+function shorten(text: string, chars: number): string {
+  const half = Math.floor(chars / 2);
+  return text.length <= chars ? text : `${text.slice(0, half)}\n[…]\n${text.slice(-half)}`;
 }
