@@ -1,5 +1,6 @@
 /** What a person gets wrong is named, with its place, and leaves nothing half written. */
 import { execFile } from 'node:child_process';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { dataDir, expect, open, test } from './journey';
@@ -71,11 +72,16 @@ test('a dataset line that is wrong is named by its number', async ({ page, clien
 
 test('a backend whose model file is missing refuses the run with a sentence', async ({ page, client, watch }) => {
   watch.allow(/status of (503|400)/);
-  await promisify(execFile)(
-    process.execPath,
-    [join(root, 'dist', 'cli.js'), 'backend', 'lost-model', '--model', join(dataDir(), 'nowhere', 'lost.gguf')],
-    { env: { ...process.env, NODE_ENV: 'production', STUDIO_DATA_DIR: dataDir() } },
-  );
+  const model = join(dataDir(), 'lost.gguf');
+  const addBackend = () =>
+    promisify(execFile)(process.execPath, [join(root, 'dist', 'cli.js'), 'backend', 'lost-model', '--model', model], {
+      env: { ...process.env, NODE_ENV: 'production', STUDIO_DATA_DIR: dataDir() },
+    });
+  // A file that is not there is refused at once; one that goes away later is told where it is needed.
+  await expect(addBackend()).rejects.toThrow(/There is no file at .*lost\.gguf/);
+  await writeFile(model, 'GGUF');
+  await addBackend();
+  await rm(model);
   const before = await everything(client);
   await open(page, '/runs/new');
   await page.getByLabel('Backend').selectOption('lost-model');
