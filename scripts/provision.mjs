@@ -4,7 +4,7 @@
  * that would, and what depends on it is skipped.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './setup.mjs';
 
@@ -17,9 +17,18 @@ export const mustHaveAll = process.env.CI === 'true' && hasApt;
 export function onPath(name) {
   for (const folder of (process.env.PATH ?? '').split(':')) {
     const file = join(folder, name);
-    if (folder && existsSync(file)) return file;
+    if (folder && isProgram(file)) return file;
   }
   return null;
+}
+
+function isProgram(file) {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
 }
 
 let listsFresh = false;
