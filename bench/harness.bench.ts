@@ -186,12 +186,13 @@ try {
       `harness: round ${turn + 1}: ${steps} steps, ${events} events, ${round(used / steps)} ms of CPU a step, ${round(seconds)} s`,
     );
   }
-  const growth = (heapMb.at(-1) ?? 0) - (heapMb[0] ?? 0);
+  // The first round also fills what a process fills once: compiled code, the database's prepared statements.
+  const growth = (heapMb.at(-1) ?? 0) - (heapMb[1] ?? 0);
   const figures: Record<string, Figure> = {
     [`harness: CPU a step, ${TRAJECTORIES} trajectories at once`]: boundedFigure(cpuPerStep, 'ms', { below: 2 }),
     'harness: durable events a second': boundedFigure(eventsPerSecond, 'events/s', null),
     'harness: durable events a second of CPU': boundedFigure(eventsPerCpuSecond, 'events/s', null),
-    'harness: growth of the heap from the first round to the last': {
+    'harness: growth of the heap from the second round to the last': {
       ...boundedFigure([growth], 'MiB', { below: 4 }),
       runs: heapMb.map(round),
     },
