@@ -14,10 +14,6 @@ const TONES: Record<RunStatus | TrajectoryStatus, Tone> = {
   timed_out: 'bad',
 };
 
-export function statusTone(status: RunStatus | TrajectoryStatus): Tone {
-  return TONES[status];
-}
-
 /** The status of a run or trajectory as a word; what is running has a dot that breathes. */
 export function StatusWord({ status, className }: { status: RunStatus | TrajectoryStatus; className?: string }) {
   const t = useTranslations('status');

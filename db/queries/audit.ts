@@ -35,8 +35,6 @@ export async function insertAuditEntries(q: Queryable, entries: readonly NewAudi
   );
 }
 
-export const insertAuditEntry = (q: Queryable, entry: NewAuditEntry): Promise<void> => insertAuditEntries(q, [entry]);
-
 export interface AuditFilter {
   agentId?: string;
   actionType?: string;

@@ -205,16 +205,6 @@ export async function firstTasks(q: Queryable, datasetId: string, limit: number)
     .limit(limit);
 }
 
-/** Throws NotFound. */
-export async function getTask(q: Queryable, input: { datasetId: string; taskId: string }): Promise<TaskView> {
-  const [row] = await q
-    .select(taskColumns)
-    .from(tasks)
-    .where(and(eq(tasks.datasetId, input.datasetId), eq(tasks.taskId, input.taskId)));
-  if (!row) throw new NotFound(`There is no task ${input.taskId} in this dataset.`);
-  return row;
-}
-
 export type BackendRow = typeof backends.$inferSelect;
 
 export async function listBackends(q: Queryable): Promise<BackendRow[]> {

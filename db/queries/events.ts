@@ -1,5 +1,5 @@
 /** The session log: append, read one session, read a run's feed. Never changed, never deleted. */
-import { and, asc, eq, gt, gte, sql } from 'drizzle-orm';
+import { and, asc, eq, gte, sql } from 'drizzle-orm';
 import { Conflict } from '../../server/core/errors';
 import type { SessionEvent } from '../../server/core/events';
 import type { TokenChunk, WeightSpan } from '../../server/core/tokens/chunk';
@@ -253,13 +253,4 @@ export async function readRunFeed(
     type: row.type,
     data: row.data,
   }));
-}
-
-/** The number of the last event written to the run's feed; −1 when there is none. */
-export async function lastRunSeq(q: Queryable, runId: string): Promise<number> {
-  const [row] = await q
-    .select({ last: sql<number>`coalesce(max(${sessionEvents.runSeq}), -1)` })
-    .from(sessionEvents)
-    .where(and(eq(sessionEvents.runId, runId), gt(sessionEvents.runSeq, -1)));
-  return row?.last ?? -1;
 }

@@ -4,7 +4,7 @@
  */
 import type { ChatMessage, EventData, SessionEvent, ToolResult } from '../core/events';
 import { SequenceBuilder } from '../core/tokens/builder';
-import type { FinalTrajectoryStatus, LogprobKind } from '../core/vocabulary';
+import type { LogprobKind } from '../core/vocabulary';
 
 /** What the next harness step has to do. */
 export type Phase = 'render' | 'generate' | 'act' | 'done';
@@ -148,6 +148,3 @@ export function overallLogprobKind(kinds: readonly LogprobKind[]): LogprobKind {
   const first = kinds[0] ?? 'unknown';
   return kinds.every((kind) => kind === first) ? first : 'unknown';
 }
-
-export const countsInStatistics = (status: FinalTrajectoryStatus): boolean =>
-  status === 'completed' || status === 'truncated';

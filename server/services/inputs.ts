@@ -1,7 +1,6 @@
 /** Pieces of input schemas that several verbs share. Everything a caller sends is bounded here, before any query. */
 import { z } from 'zod';
 import { Invalid } from '../core/errors';
-import { ROLES } from '../core/vocabulary';
 
 /** An identifier made by `makeId`: letters, digits and one underscore, so that it can never be a path or a pattern. */
 export const idSchema = z.string().regex(/^[a-z]{3}_[0-9a-z]{26}$/, 'is not an identifier of the studio');
@@ -22,7 +21,6 @@ export const nameSchema = z
 
 export const cursorSchema = z.string().max(200).nullish();
 export const limitSchema = z.number().int().min(1).max(200).default(50);
-export const roleSchema = z.enum(ROLES);
 
 /** Parses what a caller sent; throws Invalid with one sentence that names the first field that is wrong. */
 export function parseInput<S extends z.ZodType>(schema: S, input: unknown): z.infer<S> {

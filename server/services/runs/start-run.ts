@@ -4,16 +4,15 @@ import { firstTasks, getBackend, getDataset, getSkillVersion } from '../../../db
 import { appendRunEvent } from '../../../db/queries/events';
 import { insertRun } from '../../../db/queries/runs';
 import { Invalid, Unavailable } from '../../core/errors';
-import { SCORER_NAMES } from '../../core/rewards/registry';
 import { scoringProblem } from '../../core/rewards/score';
 import { parseSkill } from '../../core/skills/parse';
 import type { JsonObject } from '../../core/vocabulary';
 import { auditEntry } from '../../observability/audit';
 import { memberSeed } from '../../rollout/member-seed';
 import { readRunOptions, runNotices } from '../../rollout/run-options';
-import { TOOL_NAMES } from '../../tools/names';
 import { requireRole, type ServiceContext } from '../context';
 import { parseInput } from '../inputs';
+import { KNOWN_NAMES } from '../skills/known-names';
 import { startRunInput } from './run-inputs';
 
 /** A run holds its trajectories as rows from the start; more than this is several runs. */
@@ -30,7 +29,7 @@ export async function startRun({
   const wanted = parseInput(startRunInput, input);
   const { ambient, database } = ctx;
   const skillVersion = await getSkillVersion(database.db, { name: wanted.skill, version: wanted.skillVersion });
-  const skill = parseSkill(skillVersion.yaml, { tools: TOOL_NAMES, scorers: SCORER_NAMES });
+  const skill = parseSkill(skillVersion.yaml, KNOWN_NAMES);
   const dataset = await getDataset(database.db, wanted.dataset);
   const backend = await getBackend(database.db, wanted.backend);
   const health = await ctx.process.backendHealth(backend.name);
