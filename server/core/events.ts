@@ -59,6 +59,8 @@ export interface EventData {
     stepNumber: number;
     text: string;
     finishReason: 'stop' | 'length' | 'eos';
+    /** The last sampled token is the end-of-turn token; absent in older logs. */
+    endTokenSampled?: boolean;
     /** The stop string that ended it, when one did. */
     stopString: string | null;
     weightVersion: string;

@@ -62,6 +62,11 @@ export function endedAtStopString(generation: EventData['generation.completed'])
   return generation.stopString !== null;
 }
 
+/** Logs from before engines were told apart say nothing; there, every end-of-turn token was sampled. */
+export function endTokenWasSampled(generation: EventData['generation.completed']): boolean {
+  return generation.endTokenSampled ?? generation.finishReason === 'eos';
+}
+
 export const inTurnObservation = (text: string): string => ` ${text}\n`;
 export const messageObservation = (text: string): string => `Observation: ${text}`;
 

@@ -13,6 +13,7 @@ import type { Session } from './session';
 import {
   currentSequence,
   endedAtStopString,
+  endTokenWasSampled,
   inTurnObservation,
   messageObservation,
   type TrajectoryState,
@@ -116,6 +117,7 @@ async function generate(session: Session, deps: HarnessDeps, signal: AbortSignal
         stepNumber: state.stepNumber,
         text: sampled.text,
         finishReason: scored.finishReason,
+        endTokenSampled: scored.endTokenSampled,
         stopString: scored.stopString,
         weightVersion: scored.weightVersions.at(-1)?.version ?? '',
         logprobKind: scored.logprobKind,
@@ -188,7 +190,7 @@ async function continueWith(
   const tokens = await encodeNextMessage(deps.backend, {
     before: state.messages,
     turn: sampled,
-    endOfTurn: generation.finishReason === 'eos' ? lastTokenText(state) : null,
+    endOfTurn: endTokenWasSampled(generation) ? lastTokenText(state) : null,
     message,
     step: stepNumber,
     random: deps.random,
@@ -213,10 +215,10 @@ async function withRawLogprobs(
   const complete = !result.logprobs.some((value) => Number.isNaN(value));
   if ((result.logprobKind === 'raw' && complete) || !deps.capabilities.canScore || result.ids.length === 0)
     return result;
-  const [logprobs] = await deps.backend.getLogprobs([{ promptIds, completionIds: result.ids }], signal);
-  if (!logprobs)
+  const [scores] = await deps.backend.getLogprobs([{ promptIds, completionIds: result.ids }], { signal });
+  if (!scores)
     throw new Unavailable(`The backend ${deps.backend.name} returned no scores for trajectory ${deps.trajectoryId}.`);
-  return { ...result, logprobs, logprobKind: 'raw' };
+  return { ...result, logprobs: scores.logprobs, logprobKind: 'raw' };
 }
 
 function endOf(step: EnvStep): EventData['task.completed'] {

@@ -21,6 +21,7 @@ function generated(pieces: readonly (string | Uint8Array)[], more: Partial<Gener
       return at;
     }),
     finishReason: 'length',
+    endTokenSampled: more.finishReason === 'eos',
     stopString: null,
     weightVersions: [{ version: 'w1', start: 0, end: parts.length }],
     ...more,

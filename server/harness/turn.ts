@@ -70,13 +70,13 @@ const cutOf = (result: GenerationResult): 'length' | 'stop' | null =>
 
 /** Where the turn's own bytes end: before the stop string, or before the end-of-turn token. */
 function endOfTurnBytes(result: GenerationResult): number {
-  const { bytes, byteEnds, ids, stopString, finishReason } = result;
+  const { bytes, byteEnds, ids, stopString, endTokenSampled } = result;
   if (stopString !== null) {
     // The first one: the engine stopped there, and its last token may hold the stop string again.
     const found = indexOfBytes(bytes, encoder.encode(stopString));
     return found === -1 ? bytes.length : found;
   }
-  if (finishReason === 'eos' && ids.length > 0) return ids.length > 1 ? (byteEnds[ids.length - 2] as number) : 0;
+  if (endTokenSampled && ids.length > 0) return ids.length > 1 ? (byteEnds[ids.length - 2] as number) : 0;
   return bytes.length;
 }
 

@@ -120,7 +120,7 @@ describe.skipIf(model === '')('the main job on a real model', () => {
         const [again] = await scorer.getLogprobs([
           { promptIds: tokens.ids.slice(0, first), completionIds: tokens.ids.slice(first, end + 1) },
         ]);
-        again?.forEach((value, i) => {
+        again?.logprobs.forEach((value, i) => {
           expect(Math.abs(value - (tokens.logprobs[first + i] ?? 0))).toBeLessThan(0.05);
         });
       }

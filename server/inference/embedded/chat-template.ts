@@ -3,6 +3,7 @@ import { Template } from '@huggingface/jinja';
 import type { LlamaModel } from 'node-llama-cpp';
 import { Invalid } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
+import type { TemplateOptions } from '../backend';
 
 export class ChatTemplate {
   readonly #template: Template | null;
@@ -29,11 +30,16 @@ export class ChatTemplate {
   }
 
   /** Throws Invalid with the template's own complaint, for instance about the order of roles. */
-  render(messages: ChatMessage[], addGenerationPrompt: boolean): string {
+  render(messages: ChatMessage[], { addGenerationPrompt, tools = [] }: TemplateOptions): string {
     if (!this.#template)
       throw new Invalid(`${this.#modelName} comes without a chat template; choose a model trained for conversation.`);
     try {
-      return this.#template.render({ messages, add_generation_prompt: addGenerationPrompt, ...this.#tokens });
+      return this.#template.render({
+        messages,
+        add_generation_prompt: addGenerationPrompt,
+        ...(tools.length > 0 ? { tools: tools.map((tool) => ({ type: 'function', function: tool })) } : {}),
+        ...this.#tokens,
+      });
     } catch (error) {
       throw new Invalid(`The chat template of ${this.#modelName} refuses these messages: ${messageOf(error)}.`);
     }

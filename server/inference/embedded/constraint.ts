@@ -1,12 +1,10 @@
 /** Grammars for constrained generation: made once, kept for the next requests, and asked when they are complete. */
 import type { Llama, LlamaGrammar, LlamaModel } from 'node-llama-cpp';
 import { Invalid } from '../../core/errors';
-import type { SamplingOptions } from '../backend';
+import type { Constraint } from '../backend';
 import { grammarSchema } from './json-schema';
 import type { Addon, GrammarState } from './llama-addon';
 import type { Vocabulary } from './vocabulary';
-
-export type Constraint = NonNullable<SamplingOptions['constraint']>;
 
 /** What the library puts after a schema's root rule: at least four line ends, for models that do not stop by themselves. */
 const PADDING = ' "\\n\\n\\n\\n" [\\n]*';
@@ -35,6 +33,7 @@ export class Grammars {
 
   async #make(constraint: Constraint): Promise<LlamaGrammar> {
     if (constraint.kind === 'json_schema') return this.#ofSchema(constraint);
+    if (constraint.kind !== 'grammar') throw new Invalid(`Constraints of the kind ${constraint.kind} come next.`);
     try {
       return await this.#llama.createGrammar({ grammar: constraint.grammar });
     } catch (error) {

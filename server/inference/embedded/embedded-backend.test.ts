@@ -147,17 +147,17 @@ describe('the embedded backend', { timeout: 60_000 }, () => {
     const other = join(folder, 'other.gguf');
     await writeTinyModel(other, { seed: 2 });
     const running = generate(prompt, { temperature: 0, maxTokens: 300 }, 'running');
-    await backend.updateWeights({ source: other, version: 'second' });
+    await backend.updateWeights({ source: { kind: 'checkpoint', path: other }, version: 'second' });
     expect((await running).weightVersions).toHaveLength(1);
     const after = await generate(prompt, { temperature: 0 });
     expect(after.weightVersions[0]?.version).toBe('second');
     expect(Array.from(after.logprobs)).not.toEqual(Array.from(before.logprobs));
-    await expect(backend.updateWeights({ source: join(folder, 'none.gguf'), version: 'third' })).rejects.toBeInstanceOf(
+    await expect(backend.updateWeights({ source: { kind: 'checkpoint', path: join(folder, 'none.gguf') }, version: 'third' })).rejects.toBeInstanceOf(
       NotFound,
     );
     const larger = join(folder, 'larger.gguf');
     await writeTinyModel(larger, { extraTokens: 3 });
-    await expect(backend.updateWeights({ source: larger, version: 'third' })).rejects.toThrow('vocabulary');
+    await expect(backend.updateWeights({ source: { kind: 'checkpoint', path: larger }, version: 'third' })).rejects.toThrow('vocabulary');
     const still = await generate(prompt, { temperature: 0 });
     expect(still.weightVersions[0]?.version).toBe('second');
     // After a crash it comes back with the new weights.
@@ -224,7 +224,7 @@ describe('the embedded backend', { timeout: 60_000 }, () => {
     const scores = await backend.getLogprobs(results.map(({ ids }) => ({ promptIds, completionIds: ids })));
     results.forEach(({ logprobs }, i) => {
       for (let k = 0; k < logprobs.length; k++)
-        expect(Math.abs((scores[i]?.[k] ?? 0) - (logprobs[k] ?? 0))).toBeLessThan(0.05);
+        expect(Math.abs((scores[i]?.logprobs[k] ?? 0) - (logprobs[k] ?? 0))).toBeLessThan(0.05);
     });
   });
 

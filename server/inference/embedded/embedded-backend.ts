@@ -9,10 +9,15 @@ import type { ChatMessage } from '../../core/events';
 import type { Logger } from '../../observability/logger';
 import type {
   BackendCapabilities,
+  CompletionScores,
   EncodedText,
   GenerationRequest,
   GenerationResult,
   InferenceBackend,
+  ScoreOptions,
+  ScorePair,
+  TemplateOptions,
+  WeightUpdate,
 } from '../backend';
 import { checkSampling } from '../sampling';
 import { ChildConnection } from './child-connection';
@@ -82,19 +87,26 @@ export class EmbeddedBackend implements InferenceBackend {
     return Promise.allSettled(connection.generate(requests));
   }
 
-  async getLogprobs(
-    pairs: { promptIds: Int32Array; completionIds: Int32Array }[],
-    signal?: AbortSignal,
-  ): Promise<Float32Array[]> {
+  async getLogprobs(pairs: ScorePair[], { signal, alternatives = 0, entropy = false }: ScoreOptions = {}): Promise<
+    CompletionScores[]
+  > {
     const connection = await this.#connected();
-    return connection.ask('score', { pairs }, signal);
+    return connection.ask('score', { pairs, alternatives, entropy }, signal);
   }
 
-  async updateWeights(update: { source: string; version: string }): Promise<void> {
+  async updateWeights({ source, version }: WeightUpdate): Promise<void> {
+    if (source.kind !== 'checkpoint')
+      throw new Invalid(
+        `The backend ${this.name} is embedded: its weights come from a GGUF file, not from ${source.kind === 'lora' ? 'a LoRA adapter' : 'a trainer'}.`,
+      );
     const connection = await this.#connected();
-    this.#info = await connection.ask('update', update);
+    this.#info = await connection.ask('update', { source: source.path, version });
     // A process that has to be started again starts with these.
-    this.#settings = { ...this.#settings, modelPath: update.source, version: update.version };
+    this.#settings = { ...this.#settings, modelPath: source.path, version };
+  }
+
+  async weightVersion(): Promise<string> {
+    return this.#settings.version;
   }
 
   async tokenize(text: string, options: { special: boolean }): Promise<EncodedText> {
@@ -102,9 +114,9 @@ export class EmbeddedBackend implements InferenceBackend {
     return connection.ask('tokenize', { text, special: options.special });
   }
 
-  async applyTemplate(messages: ChatMessage[], options: { addGenerationPrompt: boolean }): Promise<string> {
+  async applyTemplate(messages: ChatMessage[], options: TemplateOptions): Promise<string> {
     const connection = await this.#connected();
-    return connection.ask('template', { messages, addGenerationPrompt: options.addGenerationPrompt });
+    return connection.ask('template', { messages, options });
   }
 
   async health(): Promise<{ ok: boolean; message: string }> {
@@ -131,8 +143,12 @@ export class EmbeddedBackend implements InferenceBackend {
       tokenIds: true,
       logprobs: 'raw',
       canScore: true,
-      constraints: ['json_schema', 'grammar'],
-      canUpdateWeights: true,
+      entropy: true,
+      constraints: ['json_schema', 'regex', 'grammar', 'choice'],
+      weightSources: ['checkpoint'],
+      canPause: false,
+      seeded: true,
+      embeddings: false,
       contextLength: this.#info.contextLength,
       modelName: this.#info.modelName,
       // The model process merges what is in flight by itself.

@@ -130,6 +130,7 @@ export class GenerationJob implements Job {
       logprobs: Float32Array.from(this.#logprobs),
       logprobKind: 'raw',
       ...(this.#finish ?? { finishReason: 'length', stopString: null }),
+      endTokenSampled: this.#finish?.finishReason === 'eos',
       weightVersions: [{ version: this.#needs.version, start: 0, end: ids.length }],
     };
   }

@@ -2,7 +2,7 @@
 import type { Llama, LlamaContext, LlamaModel } from 'node-llama-cpp';
 import { Invalid } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
-import type { EncodedText, GenerationResult, SamplingOptions } from '../backend';
+import type { EncodedText, GenerationResult, SamplingOptions, TemplateOptions } from '../backend';
 import { BatchLoop, type Job } from './batch-loop';
 import { ChatTemplate } from './chat-template';
 import { ConstraintState, Grammars } from './constraint';
@@ -119,8 +119,8 @@ export class LoadedModel {
     return this.#encoder.encode(text, special);
   }
 
-  render(messages: ChatMessage[], addGenerationPrompt: boolean): string {
-    return this.template.render(messages, addGenerationPrompt);
+  render(messages: ChatMessage[], options: TemplateOptions): string {
+    return this.template.render(messages, options);
   }
 
   /** Ends what has not begun with WeightsChanged, and frees the memory once the rest is done. */

@@ -47,12 +47,12 @@ export class ModelService {
         return this.#update(message.source, message.version);
       case 'score': {
         const scores = message.pairs.map((pair) => this.#onCurrent(flight, (model, onJob) => model.score(pair, onJob)));
-        return Promise.all(scores);
+        return (await Promise.all(scores)).map((logprobs) => ({ logprobs, entropy: null, alternatives: null }));
       }
       case 'tokenize':
         return this.#model().encode(message.text, message.special);
       case 'template':
-        return this.#model().render(message.messages, message.addGenerationPrompt);
+        return this.#model().render(message.messages, message.options);
       case 'ping':
         this.#model();
         return null;

@@ -4,7 +4,14 @@
  */
 import type { ErrorCode } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
-import type { EncodedText, GenerationResult, SamplingOptions } from '../backend';
+import type {
+  CompletionScores,
+  EncodedText,
+  GenerationResult,
+  SamplingOptions,
+  ScorePair,
+  TemplateOptions,
+} from '../backend';
 
 /** A model file and how it is to be served. */
 export interface ModelSettings {
@@ -36,9 +43,9 @@ export interface GenerateTask {
 export type ToChild =
   | { kind: 'open'; id: number; settings: ModelSettings }
   | { kind: 'generate'; tasks: GenerateTask[] }
-  | { kind: 'score'; id: number; pairs: { promptIds: Int32Array; completionIds: Int32Array }[] }
+  | { kind: 'score'; id: number; pairs: ScorePair[]; alternatives: number; entropy: boolean }
   | { kind: 'tokenize'; id: number; text: string; special: boolean }
-  | { kind: 'template'; id: number; messages: ChatMessage[]; addGenerationPrompt: boolean }
+  | { kind: 'template'; id: number; messages: ChatMessage[]; options: TemplateOptions }
   | { kind: 'update'; id: number; source: string; version: string }
   | { kind: 'ping'; id: number }
   | { kind: 'cancel'; id: number }
@@ -48,7 +55,7 @@ export type ToChild =
 export interface Answers {
   open: ModelInfo;
   generate: GenerationResult;
-  score: Float32Array[];
+  score: CompletionScores[];
   tokenize: EncodedText;
   template: string;
   update: ModelInfo;

@@ -123,8 +123,8 @@ export function describeBackend(
         const result = await generate(request(changes));
         if (result.logprobKind !== 'raw') continue;
         const [scored] = await backend.getLogprobs([{ promptIds: prompt, completionIds: result.ids }]);
-        expect(scored).toHaveLength(result.ids.length);
-        for (const [k, value] of (scored ?? []).entries())
+        expect(scored?.logprobs).toHaveLength(result.ids.length);
+        for (const [k, value] of (scored?.logprobs ?? []).entries())
           expect(Math.abs(value - (result.logprobs[k] ?? 0))).toBeLessThan(logprobTolerance);
       }
     });

@@ -24,8 +24,7 @@ describe('the instant backend', () => {
   it('gives the scripted tokens probability one and all others none', async () => {
     const backend = new InstantBackend({ script: () => 'yes' });
     const { ids } = await backend.tokenize('yeah', { special: false });
-    expect(await backend.getLogprobs([{ promptIds: Int32Array.of(1), completionIds: ids }])).toEqual([
-      Float32Array.of(0, 0, -103, -103),
-    ]);
+    const [scores] = await backend.getLogprobs([{ promptIds: Int32Array.of(1), completionIds: ids }]);
+    expect(scores?.logprobs).toEqual(Float32Array.of(0, 0, -103, -103));
   });
 });

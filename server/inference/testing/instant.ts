@@ -7,10 +7,12 @@ import { Cancelled, Invalid, Unavailable } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
 import type {
   BackendCapabilities,
+  CompletionScores,
   EncodedText,
   GenerationRequest,
   GenerationResult,
   InferenceBackend,
+  ScorePair,
 } from '../backend';
 import { StopStrings } from '../embedded/stop-strings';
 import { checkSampling } from '../sampling';
@@ -53,16 +55,21 @@ export class InstantBackend implements InferenceBackend {
     return Promise.allSettled(requests.map(async (request) => this.#generate(request)));
   }
 
-  async getLogprobs(pairs: { promptIds: Int32Array; completionIds: Int32Array }[]): Promise<Float32Array[]> {
+  async getLogprobs(pairs: ScorePair[]): Promise<CompletionScores[]> {
     this.#checkOpen();
     return pairs.map(({ promptIds, completionIds }) => {
       const turn = this.#turnAfter(promptIds);
       let onScript = true;
-      return Float32Array.from(completionIds, (id, k) => {
+      const logprobs = Float32Array.from(completionIds, (id, k) => {
         onScript &&= turn[k] === id;
         return onScript ? 0 : NEVER;
       });
+      return { logprobs, entropy: null, alternatives: null };
     });
+  }
+
+  async weightVersion(): Promise<string> {
+    return 'script';
   }
 
   async updateWeights(): Promise<void> {
@@ -96,8 +103,12 @@ export class InstantBackend implements InferenceBackend {
       tokenIds: true,
       logprobs: 'raw',
       canScore: true,
+      entropy: false,
       constraints: [],
-      canUpdateWeights: false,
+      weightSources: [],
+      canPause: false,
+      seeded: true,
+      embeddings: false,
       contextLength: this.#contextLength,
       modelName: 'script',
       batchSize: 1,
@@ -142,6 +153,7 @@ export class InstantBackend implements InferenceBackend {
       logprobs: new Float32Array(length),
       logprobKind: 'raw',
       finishReason,
+      endTokenSampled: finishReason === 'eos',
       stopString,
       weightVersions: [{ version: VERSION, start: 0, end: length }],
     };

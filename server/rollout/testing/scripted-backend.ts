@@ -8,6 +8,7 @@ import type { ChatMessage } from '../../core/events';
 import type { LogprobKind } from '../../core/vocabulary';
 import type {
   BackendCapabilities,
+  CompletionScores,
   EncodedText,
   GenerationRequest,
   GenerationResult,
@@ -91,9 +92,17 @@ export class ScriptedBackend implements InferenceBackend {
     return results;
   }
 
-  async getLogprobs(pairs: { completionIds: Int32Array }[]): Promise<Float32Array[]> {
+  async getLogprobs(pairs: { completionIds: Int32Array }[]): Promise<CompletionScores[]> {
     if (!this.#options.canScore) throw new Unavailable('The scripted backend was told not to score.');
-    return pairs.map(({ completionIds }) => Float32Array.from(completionIds, (_, k) => this.#options.score?.(k) ?? -2));
+    return pairs.map(({ completionIds }) => ({
+      logprobs: Float32Array.from(completionIds, (_, k) => this.#options.score?.(k) ?? -2),
+      entropy: null,
+      alternatives: null,
+    }));
+  }
+
+  async weightVersion(): Promise<string> {
+    return 'script';
   }
 
   async updateWeights(): Promise<void> {
@@ -138,8 +147,12 @@ export class ScriptedBackend implements InferenceBackend {
       tokenIds: true,
       logprobs: kind,
       canScore,
+      entropy: false,
       constraints: [],
-      canUpdateWeights: false,
+      weightSources: [],
+      canPause: false,
+      seeded: true,
+      embeddings: false,
       contextLength,
       modelName: 'script',
       batchSize,
@@ -179,6 +192,7 @@ export class ScriptedBackend implements InferenceBackend {
       logprobs: Float32Array.from(ids, (_, k) => reply.logprob?.(k) ?? -1),
       logprobKind: this.#options.kind ?? 'raw',
       finishReason,
+      endTokenSampled: finishReason === 'eos',
       stopString,
       weightVersions: [{ version: 'w1', start: 0, end: ids.length }],
     };
