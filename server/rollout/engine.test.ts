@@ -4,8 +4,15 @@ import { describe, expect, it } from 'vitest';
 import { Cancelled, Unavailable } from '../core/errors';
 import { computeAdvantages } from '../core/training/advantages';
 import { MemoryStore } from '../harness/memory-store';
-import type { SessionStore } from '../harness/session';
-import { type AsyncRolloutEngine, Interrupted, type Prompt, type Rollout, type TrajectoryJob } from './engine';
+import type { Session, SessionStore } from '../harness/session';
+import {
+  type AsyncRolloutEngine,
+  Interrupted,
+  Outdated,
+  type Prompt,
+  type Rollout,
+  type TrajectoryJob,
+} from './engine';
 import { answer, call, eventsOf, sure, testEngine, testSkill, testTask } from './testing/rollouts';
 
 const jobOf = (prompt: Prompt, changes: Partial<TrajectoryJob> = {}): TrajectoryJob => ({
@@ -33,6 +40,46 @@ const training = (groupId: string, rollouts: readonly Rollout[]) =>
     reward: end.reward,
     stateKeys: session.state.steps.map((step) => step.stateKey),
   }));
+
+describe('a trajectory whose weights moved on', () => {
+  const two = testEngine(({ turn }) => (turn === 0 ? call('say', { text: 'hi' }) : answer(8)));
+
+  it('ends with the sentence when it is to be dropped, and is let go without an end when it is to be redone', async () => {
+    const afterFirstStep = (reason: Cancelled) => (session: Session) =>
+      session.state.steps.length === 1 ? reason : null;
+    const dropped = await two.engine.run(
+      jobOf(two.prompt(), { outdated: afterFirstStep(new Cancelled('The weights moved on.')) }),
+    );
+    expect(dropped.state.end).toMatchObject({ status: 'cancelled', reason: 'The weights moved on.' });
+    expect(dropped.state.steps).toHaveLength(1);
+    const redone = two.engine.run(
+      jobOf(two.prompt(), { sessionId: 'ses_redone', outdated: afterFirstStep(new Outdated('too old')) }),
+    );
+    await expect(redone).rejects.toBeInstanceOf(Outdated);
+    expect((await two.store.read('ses_redone', {})).map((event) => event.type)).not.toContain('task.completed');
+  });
+
+  it('is redone when it is found out at its end, and kept when it could only be dropped', async () => {
+    const atEnd = (reason: Cancelled) => (session: Session) => (session.state.phase === 'done' ? reason : null);
+    const kept = two.engine.run(jobOf(two.prompt(), { sessionId: 'ses_kept', outdated: atEnd(new Cancelled('late')) }));
+    expect((await kept).state.end?.status).toBe('completed');
+    const late = two.engine.run(jobOf(two.prompt(), { sessionId: 'ses_late', outdated: atEnd(new Outdated('late')) }));
+    await expect(late).rejects.toBeInstanceOf(Outdated);
+  });
+});
+
+describe('a deadline', () => {
+  it('does not count the time in which the backend could serve nobody', async () => {
+    const { engine, backend, prompt } = testEngine(() => ({ text: answer(8), delayMs: 150 }));
+    let stopped = 0;
+    Object.assign(backend, { stoppedMs: () => stopped });
+    const waited = engine.run(jobOf(prompt(), { deadlineMs: 40 }));
+    setTimeout(() => (stopped = 10_000), 10);
+    expect((await waited).state.end?.status).toBe('completed');
+    const late = await engine.run(jobOf(prompt(), { sessionId: 'ses_late', deadlineMs: 40 }));
+    expect(late.state.end?.status).toBe('timed_out');
+  });
+});
 
 describe('a batch', () => {
   it('comes back in the order of its prompts and members, whatever ends first', async () => {

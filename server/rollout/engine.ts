@@ -19,6 +19,9 @@ import { WorkQueue } from './work-queue';
 /** Why a trajectory was let go without an end in its log: it is to be taken up again from there. */
 export class Interrupted extends Cancelled {}
 
+/** The weights moved on while it ran, and it is to be begun anew in a new session. */
+export class Outdated extends Cancelled {}
+
 export interface EngineOptions {
   backend: InferenceBackend;
   capabilities: BackendCapabilities;
@@ -39,8 +42,10 @@ export interface TrajectoryJob {
   /** The session is new: its log need not be read. */
   fresh: boolean;
   makeEnv(): AgentEnv;
-  /** Milliseconds from now. */
+  /** Milliseconds from now; time in which the backend could serve nobody does not count. */
   deadlineMs: number;
+  /** Asked between two steps: why what was sampled is too old to be of use, or null. */
+  outdated?(session: Session): Cancelled | null;
   signal?: AbortSignal;
 }
 
@@ -155,11 +160,7 @@ export class AsyncRolloutEngine {
     reject: (e: unknown) => void,
   ): Promise<void> {
     const controller = new AbortController();
-    const deadline = setTimeout(
-      // The skill's whole time, not what was left of it: one kind of failure reads the same everywhere.
-      () => controller.abort(new TimedOut(`The trajectory passed its deadline of ${job.skill.deadlineMs / 1000} s.`)),
-      Math.max(0, job.deadlineMs),
-    );
+    const stopDeadline = this.startDeadline(job, controller);
     const onAbort = (): void => {
       const cause: unknown = job.signal?.reason;
       // A plain abort() is a request like any other, not a failure of the trajectory.
@@ -170,7 +171,7 @@ export class AsyncRolloutEngine {
     let env: AgentEnv | null = null;
     const entry = { job, session, controller } as Running;
     const settle = (): void => {
-      clearTimeout(deadline);
+      stopDeadline();
       job.signal?.removeEventListener('abort', onAbort);
       this.running.delete(entry);
       void env
@@ -198,6 +199,28 @@ export class AsyncRolloutEngine {
     this.hand(entry);
   }
 
+  /** Aborts at the deadline; as long as no replica served anybody the clock stood still. */
+  private startDeadline(job: TrajectoryJob, controller: AbortController): () => void {
+    const stoppedMs = (): number => this.options.backend.stoppedMs?.() ?? 0;
+    let counted = stoppedMs();
+    let timer: NodeJS.Timeout;
+    const wait = (ms: number): void => {
+      timer = setTimeout(
+        () => {
+          const stopped = stoppedMs() - counted;
+          counted += stopped;
+          if (stopped > 0) wait(stopped);
+          // The skill's whole time, not what was left of it: one kind of failure reads the same everywhere.
+          else
+            controller.abort(new TimedOut(`The trajectory passed its deadline of ${job.skill.deadlineMs / 1000} s.`));
+        },
+        Math.max(0, ms),
+      );
+    };
+    wait(job.deadlineMs);
+    return () => clearTimeout(timer);
+  }
+
   stats(): { running: number; waitingForInference: number; waitingForTools: number; inFlight: number } {
     const { inFlight, waiting } = this.inference.stats();
     return {
@@ -220,8 +243,12 @@ export class AsyncRolloutEngine {
 
   /** Puts a trajectory in front of the side its next step belongs to. */
   private hand(entry: Running): void {
-    if (entry.session.state.phase === 'done') entry.resolve(entry.session);
-    else if (entry.session.state.phase === 'act') this.toTools.put(entry);
+    const { session, job } = entry;
+    const outdated = job.outdated?.(session) ?? null;
+    if (outdated instanceof Outdated) entry.reject(outdated);
+    else if (session.state.phase === 'done') entry.resolve(session);
+    else if (outdated) void this.end(entry, outdated);
+    else if (session.state.phase === 'act') this.toTools.put(entry);
     else this.toInference.put(entry);
   }
 

@@ -6,10 +6,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Cancelled, Invalid } from '../../core/errors';
 import type {
   BackendCapabilities,
+  Constraint,
   GenerationRequest,
   GenerationResult,
   InferenceBackend,
   SamplingOptions,
+  WeightUpdate,
 } from '../backend';
 
 export interface ConformanceOptions {
@@ -17,6 +19,10 @@ export interface ConformanceOptions {
   logprobTolerance?: number;
   /** False for a backend that says nothing a model would say (scripted): tests of free sampling are left out. */
   samples?: boolean;
+  /** The same weights where teacher forcing works: holds the numbers of a server that cannot score by itself. */
+  teacher?: () => Promise<Pick<InferenceBackend, 'getLogprobs'>>;
+  /** New weights to bring, and a source that cannot be loaded: the version must move with the first and stay with the second. */
+  weights?: { next: WeightUpdate['source']; broken: WeightUpdate['source'] };
   timeoutMs?: number;
 }
 
@@ -27,7 +33,7 @@ export function describeBackend(
   open: () => Promise<InferenceBackend>,
   options: ConformanceOptions = {},
 ): void {
-  const { logprobTolerance = 1e-3, samples = true, timeoutMs = 60_000 } = options;
+  const { logprobTolerance = 1e-3, samples = true, timeoutMs = 60_000, teacher, weights } = options;
 
   describe(name, { timeout: timeoutMs }, () => {
     let backend: InferenceBackend;
@@ -118,18 +124,51 @@ export function describeBackend(
     });
 
     it('scores what it sampled with the numbers it gave while sampling', async () => {
-      if (!can.canScore) return;
+      if (!can.canScore && !teacher) return;
+      const scorer = can.canScore ? backend : await teacher?.();
       for (const changes of [{}, { temperature: 0 }, { temperature: 0.7 }, { topK: 5 }, { topP: 0.8, minP: 0.01 }]) {
         const result = await generate(request(changes));
         if (result.logprobKind !== 'raw') continue;
-        const [scored] = await backend.getLogprobs([{ promptIds: prompt, completionIds: result.ids }]);
+        const [scored] = (await scorer?.getLogprobs([{ promptIds: prompt, completionIds: result.ids }])) ?? [];
         expect(scored?.logprobs).toHaveLength(result.ids.length);
         for (const [k, value] of (scored?.logprobs ?? []).entries())
           expect(Math.abs(value - (result.logprobs[k] ?? 0))).toBeLessThan(logprobTolerance);
       }
     });
 
+    it('agrees with another server of the same weights', async () => {
+      if (!teacher || !can.canScore) return;
+      const { ids } = await generate(request({ seed: 11 }));
+      const pairs = [{ promptIds: prompt, completionIds: ids }];
+      const [ours] = await backend.getLogprobs(pairs);
+      const [theirs] = await (await teacher()).getLogprobs(pairs);
+      for (const [k, value] of (ours?.logprobs ?? []).entries())
+        expect(Math.abs(value - (theirs?.logprobs[k] ?? 0))).toBeLessThan(logprobTolerance);
+    });
+
+    it('gives the likeliest tokens and the entropy of each position beside the scores', async () => {
+      if (!can.canScore) return;
+      const { ids } = await generate(request({ temperature: 0, maxTokens: 6 }));
+      const [scored] = await backend.getLogprobs([{ promptIds: prompt, completionIds: ids }], {
+        alternatives: 3,
+        entropy: can.entropy,
+      });
+      expect(scored?.alternatives?.k).toBe(3);
+      expect(scored?.alternatives?.ids).toHaveLength(3 * ids.length);
+      ids.forEach((id, k) => {
+        // Sampled greedily: the token is the likeliest, and its number is the same in both places.
+        expect(scored?.alternatives?.ids[3 * k]).toBe(id);
+        const own = scored?.logprobs[k] ?? 0;
+        expect(Math.abs((scored?.alternatives?.logprobs[3 * k] ?? 0) - own)).toBeLessThan(logprobTolerance);
+        expect(scored?.alternatives?.logprobs[3 * k + 1]).toBeLessThanOrEqual(own + logprobTolerance);
+        if (can.entropy) expect(scored?.entropy?.[k]).toBeGreaterThan(-1e-3);
+      });
+      const [several] = await backend.getLogprobs([{ promptIds: prompt, completionIds: ids }]);
+      expect(several).toMatchObject({ alternatives: null, entropy: null });
+    });
+
     it('samples the same tokens for the same seed, also beside other requests', async () => {
+      if (!can.seeded) return;
       const alone = await generate(request({ seed: 7 }));
       const others = [1, 2, 3].map((seed) => request({ seed }, `other ${seed}`));
       const settled = await backend.generate([request({ seed: 7 }, 'again'), ...others]);
@@ -174,6 +213,14 @@ export function describeBackend(
       expect(['length', 'eos']).toContain(almost.finishReason);
     });
 
+    it('refuses ids that no vocabulary has', async () => {
+      for (const wrong of [-1, 2_000_000_000]) {
+        const [settled] = await backend.generate([{ ...request(), promptIds: Int32Array.of(...prompt, wrong) }]);
+        expect(settled?.status === 'rejected' && settled.reason).toBeInstanceOf(Invalid);
+      }
+      expect((await generate(request())).ids.length).toBeGreaterThan(0);
+    });
+
     it('settles each request of a batch on its own', async () => {
       const settled = await backend.generate([
         request(),
@@ -196,7 +243,7 @@ export function describeBackend(
     });
 
     it('takes more requests at once than it has sequences', async () => {
-      const many = Array.from({ length: can.maxInFlight + 3 }, (_, k) =>
+      const many = Array.from({ length: 2 * can.maxInFlight + 3 }, (_, k) =>
         request({ maxTokens: 3, seed: k }, `many ${k}`),
       );
       const settled = await backend.generate(many);
@@ -204,11 +251,20 @@ export function describeBackend(
     });
 
     it('writes only what a constraint allows, and stops when that is complete', async () => {
+      const written = async (constraint: Constraint, maxTokens: number) => {
+        const result = await generate(request({ constraint, maxTokens }));
+        // An engine that is told to end by the end-of-turn token samples it; it is no part of the text.
+        const end = result.endTokenSampled ? (result.byteEnds[result.ids.length - 2] ?? 0) : result.bytes.length;
+        expect(['stop', 'eos']).toContain(result.finishReason);
+        return new TextDecoder().decode(result.bytes.subarray(0, end));
+      };
+      if (can.constraints.includes('choice'))
+        expect(['zqx', 'zq'].includes(await written({ kind: 'choice', choices: ['zqx', 'zq'] }, 20))).toBe(true);
+      if (can.constraints.includes('regex'))
+        expect(await written({ kind: 'regex', pattern: '[ab]{2}-(x|yz)' }, 20)).toMatch(/^[ab]{2}-(x|yz)$/);
       if (can.constraints.includes('grammar')) {
         const constraint = { kind: 'grammar' as const, grammar: 'root ::= "Answer: " ("yes" | "no") "\\n"' };
-        const result = await generate(request({ constraint, maxTokens: 60 }));
-        expect(new TextDecoder().decode(result.bytes)).toMatch(/^Answer: (yes|no)\n$/);
-        expect(result.finishReason).toBe('stop');
+        expect(await written(constraint, 60)).toMatch(/^Answer: (yes|no)\n$/);
         const broken = { kind: 'grammar' as const, grammar: 'root ::= (' };
         await expect(generate(request({ constraint: broken }))).rejects.toBeInstanceOf(Invalid);
       }
@@ -219,11 +275,29 @@ export function describeBackend(
           required: ['move', 'far'],
           additionalProperties: false,
         };
-        const result = await generate(request({ constraint: { kind: 'json_schema', schema }, maxTokens: 200 }));
-        const value = JSON.parse(new TextDecoder().decode(result.bytes));
+        const value = JSON.parse(await written({ kind: 'json_schema', schema }, 200));
         expect(Object.keys(value)).toEqual(['move', 'far']);
-        expect(result.finishReason).toBe('stop');
+        const cut = await generate(request({ constraint: { kind: 'json_schema', schema }, maxTokens: 3 }));
+        expect(cut).toMatchObject({ finishReason: 'length', endTokenSampled: false });
       }
+    });
+
+    it('moves the version with new weights, and keeps it with weights that cannot be loaded', async () => {
+      if (!weights) return;
+      const before = await backend.weightVersion();
+      const old = await generate(request({ temperature: 0 }));
+      await expect(backend.updateWeights({ source: weights.broken, version: 'broken' })).rejects.toThrow();
+      expect(await backend.weightVersion()).toBe(before);
+      expect(Array.from((await generate(request({ temperature: 0 }))).ids)).toEqual(Array.from(old.ids));
+      await backend.updateWeights({ source: weights.next, version: 'next' });
+      expect(await backend.weightVersion()).toBe('next');
+      const fresh = await generate(request({ temperature: 0 }));
+      expect(fresh.weightVersions).toEqual([{ version: 'next', start: 0, end: fresh.ids.length }]);
+      // The same prompt again: were the prefix cache stale, its numbers would still be those of the old weights.
+      expect(fresh.logprobs[0]).not.toBe(old.logprobs[0]);
+      if (!can.canScore) return;
+      const [scored] = await backend.getLogprobs([{ promptIds: prompt, completionIds: fresh.ids }]);
+      expect(Math.abs((scored?.logprobs[0] ?? 0) - (fresh.logprobs[0] ?? 1))).toBeLessThan(logprobTolerance);
     });
 
     it('refuses options that mean nothing', async () => {
