@@ -3,6 +3,12 @@
  * broken, and turns every failure into one sentence that names the server, what was asked and what it said. The key is
  * sent as a header and is in no message, detail or log.
  */
+import { type Dispatcher, Pool } from 'undici';
+import { Invalid } from '../../core/errors';
+import { type Asked, reasonOf, statusError, unreadable } from './error-sentence';
+import { exchange } from './http-exchange';
+import { readJson, writeJson } from './json-body';
+import { KeyRedaction } from './server-words';
 
 export interface HttpClientOptions {
   /** Name of the backend, for sentences. */
@@ -42,6 +48,117 @@ export interface HttpClient {
   getJson(path: string, options?: CallOptions): Promise<HttpAnswer>;
   postJson(path: string, body: unknown, options?: CallOptions): Promise<HttpAnswer>;
   /** For answers that are text by design (metrics, LoRA routes of vLLM). */
-  text(method: 'GET' | 'POST', path: string, body?: unknown, options?: CallOptions): Promise<HttpAnswer & { body: string }>;
+  text(
+    method: 'GET' | 'POST',
+    path: string,
+    body?: unknown,
+    options?: CallOptions,
+  ): Promise<HttpAnswer & { body: string }>;
   close(): Promise<void>;
+}
+
+const CONNECTIONS = 1024;
+const CONNECT_TIMEOUT_MS = 10_000;
+const CALL_TIMEOUT_MS = 30_000;
+
+/** Throws Invalid when the address is none or the key cannot be sent; neither connects yet. */
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  return new PooledClient(options);
+}
+
+class PooledClient implements HttpClient {
+  readonly backend: string;
+  readonly url: string;
+  readonly #pool: Pool;
+  readonly #basePath: string;
+  readonly #headers: Record<string, string>;
+  readonly #redaction: KeyRedaction;
+
+  constructor({ backend, url, key, connections = CONNECTIONS }: HttpClientOptions) {
+    const address = readAddress(backend, url);
+    this.backend = backend;
+    this.#basePath = address.pathname.replace(/\/+$/, '');
+    this.url = address.origin + this.#basePath;
+    this.#headers = { accept: 'application/json', ...(key && { authorization: `Bearer ${checkKey(backend, key)}` }) };
+    this.#redaction = new KeyRedaction(key);
+    // A generation may take as long as it likes; what else must be there in time says so for itself.
+    const connect = { timeout: CONNECT_TIMEOUT_MS };
+    this.#pool = new Pool(address.origin, { connections, connect, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
+  }
+
+  getJson(path: string, options: CallOptions = {}): Promise<HttpAnswer> {
+    return this.#json('GET', path, undefined, options);
+  }
+
+  postJson(path: string, body: unknown, options: CallOptions = {}): Promise<HttpAnswer> {
+    return this.#json('POST', path, body, options);
+  }
+
+  async text(
+    method: 'GET' | 'POST',
+    path: string,
+    body?: unknown,
+    options: CallOptions = {},
+  ): Promise<HttpAnswer & { body: string }> {
+    return this.#ask(this.#asked(method, path), body, options);
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+
+  async #json(method: 'GET' | 'POST', path: string, body: unknown, options: CallOptions): Promise<HttpAnswer> {
+    const asked = this.#asked(method, path);
+    const answer = await this.#ask(asked, body, options);
+    const parsed = readJson(answer.body);
+    if (parsed.ok) return { ...answer, body: parsed.value };
+    // An accepted status, a 404 of a proxy for one, is the answer whatever stands below it.
+    if (answer.status >= 300) return answer;
+    throw unreadable(asked, answer.body, parsed);
+  }
+
+  async #ask(
+    asked: Asked,
+    body: unknown,
+    { signal, timeoutMs = CALL_TIMEOUT_MS, accept = [] }: CallOptions,
+  ): Promise<HttpAnswer & { body: string }> {
+    if (signal?.aborted) throw reasonOf(signal);
+    const request: Dispatcher.DispatchOptions = {
+      method: asked.method as 'GET' | 'POST',
+      path: this.#basePath + asked.path,
+      headers: body === undefined ? this.#headers : { ...this.#headers, 'content-type': 'application/json' },
+      body: body === undefined ? null : writeJson(body),
+    };
+    const answer = await exchange(this.#pool, request, asked, accept, timeoutMs, signal);
+    if (answer.accepted) return { status: answer.status, headers: answer.headers, body: answer.text };
+    throw statusError(asked, answer.status, answer.text, answer.headers.location);
+  }
+
+  #asked(method: string, path: string): Asked {
+    return { backend: this.backend, url: this.url, method, path, redaction: this.#redaction };
+  }
+}
+
+/** The address is shown only once it is known to hold no password. */
+function readAddress(backend: string, url: string): URL {
+  const text = url.trim();
+  const address = URL.canParse(text) ? new URL(text) : null;
+  if (address?.username || address?.password || address?.search || address?.hash)
+    throw new Invalid(
+      `The address of the backend ${backend} may have no user name, password, query or fragment; a key is given on its own.`,
+    );
+  if (!address || (address.protocol !== 'http:' && address.protocol !== 'https:') || !address.hostname)
+    throw new Invalid(
+      `The address ${JSON.stringify(text.replace(/\/\/.*@/, '//…@').slice(0, 100))} of the backend ${backend} is none of a server: write it as http://HOST:PORT or https://HOST.`,
+    );
+  return address;
+}
+
+/** A header carries printable ASCII; anything else would be sent as something else, or not at all. */
+function checkKey(backend: string, key: string): string {
+  if (!/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(key))
+    throw new Invalid(
+      `The key of the backend ${backend} cannot be sent: it has characters that no HTTP header carries, or a space at an end. Copy it again.`,
+    );
+  return key;
 }

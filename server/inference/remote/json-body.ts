@@ -1,0 +1,53 @@
+/** Bodies of requests and answers: ids are written without a detour over arrays, broken answers are told from cut ones. */
+
+/** JSON of a request body. An Int32Array is an array of numbers wherever it stands. */
+export function writeJson(value: unknown): string {
+  if (value instanceof Int32Array) return `[${value.join(',')}]`;
+  if (Array.isArray(value))
+    return typeof value[0] === 'object' && value[0] !== null
+      ? `[${value.map((item) => writeJson(item ?? null)).join(',')}]`
+      : JSON.stringify(value);
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const fields: string[] = [];
+  for (const [name, field] of Object.entries(value))
+    if (field !== undefined) fields.push(`${JSON.stringify(name)}:${writeJson(field)}`);
+  return `{${fields.join(',')}}`;
+}
+
+export type ReadJson = { ok: true; value: unknown } | { ok: false; why: 'html' | 'cut' | 'broken'; parserSays: string };
+
+/** Null for an empty text. */
+export function readJson(text: string): ReadJson {
+  if (text.trim() === '') return { ok: true, value: null };
+  try {
+    return { ok: true, value: JSON.parse(text) };
+  } catch (error) {
+    const why = looksLikeHtml(text) ? 'html' : endsTooEarly(text) ? 'cut' : 'broken';
+    return { ok: false, why, parserSays: (error as Error).message };
+  }
+}
+
+export function looksLikeHtml(text: string): boolean {
+  return /^\s*</.test(text.slice(0, 200));
+}
+
+/** Whether an object, array or string is still open at the end: a body that was cut and did not say so. */
+function endsTooEarly(text: string): boolean {
+  if (!/^\s*[{[]/.test(text)) return false;
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i];
+    if (inString) {
+      if (char === '\\') i++;
+      else if (char === '"') inString = false;
+    } else if (char === '"') inString = true;
+    else if (char === '{' || char === '[') depth++;
+    else if (char === '}' || char === ']') depth--;
+  }
+  return inString || depth > 0;
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
