@@ -20,6 +20,7 @@ import { AsyncRolloutEngine } from '../server/rollout/engine';
 import { ToolEnv } from '../server/rollout/tool-env';
 import type { SandboxPool } from '../server/sandbox/sandbox';
 import type { ServiceContext } from '../server/services/context';
+import { idleProcess } from '../server/services/testing/idle-process';
 import { createToolRegistry } from '../server/tools/registry';
 import { BaseTool, type ToolOutcome, type ToolSchema } from '../server/tools/tool';
 import { boundedFigure, cpuMs, type Figure, printReport, progress, round } from './figure';
@@ -95,13 +96,7 @@ try {
     ambient,
     logger: silentLogger,
     actor: { userId: null, name: 'bench', role: 'admin', ipAddress: null },
-    process: {
-      wakeWorkers: () => undefined,
-      cancelRun: () => undefined,
-      trouble: () => null,
-      runLogGrew: () => undefined,
-      backendHealth: async () => ({ ok: true, message: '', modelName: null }),
-    },
+    process: idleProcess(),
   };
   const writer = new EventWriter(database);
   const store = databaseStore(database, writer, ambient);

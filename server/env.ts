@@ -25,6 +25,12 @@ function isCleanDatabaseUrl(text: string): boolean {
   }
 }
 
+/** 32 bytes from base64 (either alphabet, with or without padding) or from 64 hexadecimal digits; null when it is neither. */
+function secretKeyOf(text: string): Uint8Array | null {
+  if (/^[0-9a-f]{64}$/i.test(text)) return new Uint8Array(Buffer.from(text, 'hex'));
+  return /^[\w+/-]{43}=?$/.test(text) ? new Uint8Array(Buffer.from(text, 'base64')) : null;
+}
+
 const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const;
 
 /** Empty strings count as absent. Each entry's description is its documentation. */
@@ -47,6 +53,11 @@ export const environmentSchema = z.object({
     .url({ protocol: /^https?$/, error: 'it must be an address like https://studio.example' })
     .optional()
     .describe('Address people use, when it is not http://HOST:PORT (behind a proxy).'),
+  STUDIO_SECRET_KEY: z
+    .string()
+    .refine((text) => secretKeyOf(text) !== null, 'it must be 32 bytes, in base64 or as 64 hexadecimal digits')
+    .optional()
+    .describe('Encrypts stored keys of inference servers; without it secret.key in STUDIO_DATA_DIR is made.'),
   STUDIO_LOG_LEVEL: z
     .enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(', ')}` })
     .default('warn')
@@ -62,6 +73,8 @@ export interface Environment {
   port: number;
   databaseUrl: string | null;
   publicUrl: string | null;
+  /** Null: the one in the data folder. */
+  secretKey: Uint8Array | null;
   logLevel: z.infer<typeof environmentSchema>['STUDIO_LOG_LEVEL'];
   sandboxes: number;
   trajectoriesAtOnce: number;
@@ -70,7 +83,7 @@ export interface Environment {
   searchPath: string;
 }
 
-/** Throws Invalid with one sentence that names the variable, what it holds (never for a URL: it may carry a password) and what is right. */
+/** Throws Invalid with one sentence that names the variable, what it holds (never for a URL, which may carry a password, nor for a key) and what is right. */
 export function parseEnvironment(source: Record<string, string | undefined>): Environment {
   const given = Object.fromEntries(
     Object.entries(source).filter(([name, value]) => name in environmentSchema.shape && value !== ''),
@@ -79,7 +92,7 @@ export function parseEnvironment(source: Record<string, string | undefined>): En
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     const name = String(issue?.path[0]);
-    const shown = name.endsWith('URL') ? '' : ` is ${JSON.stringify(given[name])} and`;
+    const shown = /(URL|KEY)$/.test(name) ? '' : ` is ${JSON.stringify(given[name])} and`;
     const about = environmentSchema.shape[name as keyof typeof environmentSchema.shape]?.description ?? '';
     throw new Invalid(`The environment variable ${name}${shown} cannot be used: ${issue?.message}. ${about}`);
   }
@@ -90,6 +103,7 @@ export function parseEnvironment(source: Record<string, string | undefined>): En
     port: e.PORT,
     databaseUrl: e.DATABASE_URL ?? null,
     publicUrl: e.STUDIO_PUBLIC_URL ?? null,
+    secretKey: e.STUDIO_SECRET_KEY === undefined ? null : secretKeyOf(e.STUDIO_SECRET_KEY),
     logLevel: e.STUDIO_LOG_LEVEL,
     sandboxes: e.STUDIO_SANDBOXES,
     trajectoriesAtOnce: e.STUDIO_TRAJECTORIES_AT_ONCE,

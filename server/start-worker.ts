@@ -12,6 +12,7 @@ import { Worker } from './rollout/worker';
 import { createSandboxPool } from './sandbox/pool';
 import type { SandboxPool } from './sandbox/sandbox';
 import type { RunningProcess } from './services/context';
+import type { SecretBox } from './services/secrets/secret-box';
 import { createToolRegistry } from './tools/registry';
 
 export interface WorkerOptions {
@@ -21,12 +22,14 @@ export interface WorkerOptions {
   environment: Environment;
   /** Folder of package.json; model paths are relative to it. */
   packageRoot: string;
+  /** Opens the stored keys of inference servers. */
+  secrets: SecretBox;
   /** To be called after each write to a run's log. */
   runLogGrew(runId: string): void;
 }
 
 export interface WorkerOfThisProcess {
-  process: Omit<RunningProcess, 'runLogGrew'>;
+  process: Omit<RunningProcess, 'runLogGrew' | 'secrets' | 'scoreJobs'>;
   /** Stops claiming, finishes writing, gives sandboxes and models back. */
   stop(): Promise<void>;
 }

@@ -27,6 +27,8 @@ import { ensureFirstAdmin } from './services/people/ensure-first-admin';
 import { makeOneTimeToken } from './services/people/make-one-time-token';
 import { makeProgramToken, revokeProgramToken } from './services/people/make-program-token';
 import { loadSamples } from './services/samples/load-samples';
+import { ScoreJobs } from './services/scores/score-jobs';
+import { openSecretBox } from './services/secrets/open-secret-box';
 import { startWorkerOfThisProcess, type WorkerOfThisProcess } from './start-worker';
 
 export interface StudioOptions {
@@ -52,6 +54,7 @@ export interface Studio {
 /** What is open so far, so that a start that fails half-way closes it again. */
 interface Parts {
   database?: Database;
+  scoreJobs?: ScoreJobs;
   runLog?: SharedRunLogBus;
   worker?: WorkerOfThisProcess;
   pages?: Promise<Pages> | null;
@@ -87,6 +90,7 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
   }
 
   const stop = async (): Promise<void> => {
+    await takeApart('scoring', parts.scoreJobs?.stop(), logger);
     await takeApart('worker', parts.worker?.stop(), logger);
     parts.sockets?.close();
     server.close();
@@ -124,6 +128,9 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
     parts.runLog = await createSharedRunLogBus(parts.database, logger);
     const { database, runLog } = parts;
     const runLogGrew = (runId: string): void => runLog.grew(runId);
+    const secrets = await openSecretBox({ dataDir: environment.dataDir, key: environment.secretKey });
+    const scoreJobs = new ScoreJobs(ambient.now);
+    parts.scoreJobs = scoreJobs;
     const bare: ServiceContext = {
       database,
       ambient,
@@ -135,15 +142,33 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
         trouble: () => null,
         runLogGrew,
         backendHealth: async () => STARTING,
+        backendLive: () => Promise.reject(new Unavailable(STARTING.message)),
+        checkServer: () => Promise.reject(new Unavailable(STARTING.message)),
+        backendHistory: () => ({ stepMs: 0, replicas: [] }),
+        secrets,
+        scoreJobs,
       },
     };
     const admin = await ensureFirstAdmin({ ctx: bare });
     await loadSamples({ ctx: bare, input: { packageRoot } });
     goOn();
-    parts.worker = await startWorkerOfThisProcess({ database, ambient, logger, environment, packageRoot, runLogGrew });
+    parts.worker = await startWorkerOfThisProcess({
+      database,
+      ambient,
+      logger,
+      environment,
+      packageRoot,
+      secrets,
+      runLogGrew,
+    });
     goOn();
 
-    const services = { database, ambient, logger, process: { ...parts.worker.process, runLogGrew } };
+    const services = {
+      database,
+      ambient,
+      logger,
+      process: { ...parts.worker.process, runLogGrew, secrets, scoreJobs },
+    };
     const ctx: ServiceContext = { ...services, actor: bare.actor };
     const pages = await parts.pages;
     const sockets = createWebSockets({ services, runLog, addresses, metrics, passOn: pages ? pages.upgrade : null });

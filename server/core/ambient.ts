@@ -11,7 +11,20 @@ export interface Ambient {
   newId(prefix: IdPrefix): string;
 }
 
-export type IdPrefix = 'run' | 'grp' | 'trj' | 'ses' | 'usr' | 'skl' | 'dst' | 'bck' | 'aud' | 'wrk' | 'sgn' | 'out';
+export type IdPrefix =
+  | 'run'
+  | 'grp'
+  | 'trj'
+  | 'ses'
+  | 'usr'
+  | 'skl'
+  | 'dst'
+  | 'bck'
+  | 'aud'
+  | 'wrk'
+  | 'sgn'
+  | 'out'
+  | 'wgt';
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 

@@ -1,4 +1,5 @@
 /** The shapes pages receive: what the services return and the components draw. Plain data, JSON-able. */
+import type { BackendCapabilities, BackendCheck, BackendKind, ServerFigures, WeightSource } from './inference';
 import type {
   Json,
   JsonObject,
@@ -195,11 +196,103 @@ export interface TaskView {
 }
 export interface BackendSummary {
   name: string;
-  kind: string;
+  kind: BackendKind;
   modelName: string | null;
   isDefault: boolean;
   health: { ok: boolean; message: string };
+  /** Addresses of the servers; none for a model inside this process. */
+  urls: string[];
 }
+
+export interface ReplicaView {
+  url: string;
+  /** `unknown` while this process has not opened the backend. */
+  state: 'healthy' | 'down' | 'paused' | 'updating' | 'unknown';
+  /** Why it is not healthy, as a sentence. */
+  reason: string | null;
+  inFlight: number;
+  tokensInFlight: number;
+  weightVersion: string | null;
+  errors: number;
+  lastError: string | null;
+  figures: ServerFigures | null;
+  /** Whether a key is stored for this address alone; never the key. */
+  hasOwnKey: boolean;
+}
+
+export interface WeightUpdateView {
+  id: string;
+  version: string;
+  /** Grows by one with each update of a backend. */
+  number: number;
+  source: { kind: WeightSource; path?: string };
+  inFlight: 'drain' | 'interrupt';
+  status: 'running' | 'succeeded' | 'failed';
+  error: string | null;
+  /** Name of who asked for it. */
+  requestedBy: string | null;
+  startedAtMs: number;
+  finishedAtMs: number | null;
+}
+
+export interface BackendDetail extends BackendSummary {
+  /** What was said when it was added, without the check and without keys. */
+  settings: JsonObject;
+  replicas: ReplicaView[];
+  /** Whether a key is stored for all replicas; never the key. */
+  hasKey: boolean;
+  /** Why stored keys cannot be read, as a sentence; null when they can, or when there are none. */
+  keyProblem: string | null;
+  /** Null while it does not answer and was never checked. */
+  capabilities: BackendCapabilities | null;
+  /** The check of each replica's server at the time it was added or checked last. */
+  checks: BackendCheck[];
+  weightVersion: string | null;
+  paused: boolean;
+  /** Why requests wait now, as a sentence; else null. */
+  trouble: string | null;
+  /** The newest, newest first. */
+  weightUpdates: WeightUpdateView[];
+}
+
+/** What one replica told at one time. */
+export interface BackendHistoryPoint {
+  atMs: number;
+  state: 'healthy' | 'down' | 'paused' | 'updating';
+  inFlight: number;
+  errors: number;
+  weightVersion: string | null;
+  figures: ServerFigures | null;
+}
+export interface BackendHistory {
+  /** Milliseconds between points; a wider gap is time in which nobody looked. */
+  stepMs: number;
+  /** Oldest point first. */
+  replicas: { url: string; points: BackendHistoryPoint[] }[];
+}
+
+export const SCORE_TARGETS = ['ref', 'policy'] as const;
+/** Which column of a token sequence scores fill. */
+export type ScoreTarget = (typeof SCORE_TARGETS)[number];
+
+export interface ScoreJobView {
+  runId: string;
+  as: ScoreTarget;
+  backendName: string;
+  status: 'running' | 'succeeded' | 'failed' | 'cancelled';
+  /** Token sequences: all of the run, and those dealt with so far (scored, or counted below). */
+  total: number;
+  done: number;
+  scored: number;
+  /** Scored before by the same backend with the same weights. */
+  alreadyScored: number;
+  /** Left alone: their ids are not those of a model. */
+  approximate: number;
+  error: string | null;
+  startedAtMs: number;
+  finishedAtMs: number | null;
+}
+
 export interface AuditEntryView {
   id: string;
   atMs: number;

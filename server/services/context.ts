@@ -2,9 +2,14 @@
 import type { Database } from '../../db/connection';
 import type { Ambient } from '../core/ambient';
 import { Forbidden } from '../core/errors';
+import type { BackendCheck, RemoteKind } from '../core/inference';
+import type { BackendHistory } from '../core/views';
 import type { Role } from '../core/vocabulary';
 import { ROLES } from '../core/vocabulary';
+import type { InferenceBackend } from '../inference/backend';
 import type { Logger } from '../observability/logger';
+import type { ScoreJobs } from './scores/score-jobs';
+import type { SecretBox } from './secrets/secret-box';
 
 /** Who asks. `system` is the product itself (start-up, workers). */
 export interface Actor {
@@ -31,8 +36,33 @@ export interface RunningProcess {
   /** Tells realtime that the run's log grew. */
   runLogGrew(runId: string): void;
   backendHealth(name: string): Promise<{ ok: boolean; message: string; modelName: string | null }>;
+  /**
+   * The backend of that name as it serves now, opened when it is not yet (which waits for a model to load); weights, pause
+   * and scores go through it. Throws from the error family.
+   */
+  backendLive(name: string): Promise<InferenceBackend>;
+  /** Asks the server at an address what it is and what it can do. Stores nothing; the key goes to that server alone. */
+  checkServer(wanted: ServerToCheck): Promise<BackendCheck>;
+  /** What the replicas told over the last hours, as long as this process has had the backend open. */
+  backendHistory(name: string): BackendHistory;
+  /** Seals and opens the keys of servers. */
+  secrets: SecretBox;
+  /** The scoring that goes on in this process. */
+  scoreJobs: ScoreJobs;
   /** Why the worker of this process cannot go on now (the disk is full, the database is gone), as a sentence; else null. */
   trouble(): string | null;
+}
+
+export interface ServerToCheck {
+  url: string;
+  kind: RemoteKind | 'auto';
+  /** The name it serves the model under; null takes the only one it has. */
+  model: string | null;
+  /** Folder with the model's tokenizer, for servers without routes for text. */
+  tokenizer: string | null;
+  /** In tokens, for servers that do not tell. */
+  contextLength: number | null;
+  key: string | null;
 }
 
 /** The first line of every verb. A role covers all roles before it in ROLES. */

@@ -9,6 +9,7 @@ import { createMetrics } from '../../observability/metrics';
 import { createRunLogBus } from '../../realtime/run-log-bus';
 import type { ServiceContext } from '../../services/context';
 import { hashSecret, newSecret } from '../../services/people/secrets';
+import { idleProcess } from '../../services/testing/idle-process';
 import { createAddresses } from '../addresses';
 import { createHttpApp, type HttpAppOptions } from '../app';
 import { listen } from '../listen';
@@ -25,13 +26,10 @@ export async function openTestApp(options: { logger?: Logger; pages?: HttpAppOpt
     database,
     ambient,
     logger,
-    process: {
-      wakeWorkers: () => undefined,
-      cancelRun: () => undefined,
-      trouble: () => null,
+    process: idleProcess({
       runLogGrew: (runId) => runLog.grew(runId),
       backendHealth: async () => ({ ok: true, message: 'Ready.', modelName: 'tutorial' }),
-    },
+    }),
   };
   const server = createServer();
   const port = await listen(server, '127.0.0.1', 0);

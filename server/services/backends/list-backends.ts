@@ -9,7 +9,7 @@ export async function listBackends({ ctx }: { ctx: ServiceContext }): Promise<Ba
   return Promise.all(
     rows.map(async ({ name, kind, isDefault }) => {
       const { ok, message, modelName } = await ctx.process.backendHealth(name);
-      return { name, kind, modelName, isDefault, health: { ok, message } };
+      return { name, kind, modelName, isDefault, health: { ok, message }, urls: [] };
     }),
   );
 }
