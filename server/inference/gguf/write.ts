@@ -37,10 +37,10 @@ export interface GgufFile {
   tensors: readonly GgufTensor[];
 }
 
-const VERSION = 3;
-const ALIGNMENT = 32;
-const TENSOR_TYPE_F32 = 0;
-const VALUE_TYPE = { uint32: 4, int32: 5, float32: 6, bool: 7, string: 8, array: 9 } as const;
+export const VERSION = 3;
+export const ALIGNMENT = 32;
+export const TENSOR_TYPE_F32 = 0;
+export const VALUE_TYPE = { uint32: 4, int32: 5, float32: 6, bool: 7, string: 8, array: 9 } as const;
 
 /**
  * The bytes of the file. The same input gives the same bytes.
