@@ -58,6 +58,7 @@ const detail: RunDetail = {
   groupsWithoutSignal: 0,
   sandboxLevels: [],
   generatedTokens: 0,
+  redone: 0,
   eventSeq: 10,
 };
 

@@ -1,11 +1,12 @@
 /** Skills and their versions, datasets and their tasks, backends. */
 import { and, asc, desc, eq, gt, sql } from 'drizzle-orm';
 import { Conflict, NotFound } from '../../server/core/errors';
+import type { BackendKind } from '../../server/core/inference';
 import type { Page, TaskView } from '../../server/core/views';
 import type { JsonObject } from '../../server/core/vocabulary';
 import type { Queryable, Tx } from '../connection';
 import { isUniqueViolation } from '../database-errors';
-import { backends, datasets, skills, skillVersions, tasks } from '../schema';
+import { backendKeys, backends, datasets, runs, skills, skillVersions, tasks, weightUpdates } from '../schema';
 import { decodePositionCursor, pageSize } from './paging';
 
 export interface SkillVersionRow {
@@ -223,10 +224,21 @@ export async function getBackend(q: Queryable, name?: string): Promise<BackendRo
   return row;
 }
 
-/** Makes the backend or changes its settings; its id stays. `settings` must hold no secret. */
+/**
+ * Makes the backend or changes its settings; its id stays. `settings` must hold no secret. `reopen`: what serves must be
+ * opened anew, because more than the check changed.
+ */
 export async function saveBackend(
   tx: Tx,
-  input: { id: string; name: string; kind: 'embedded'; settings: JsonObject; isDefault: boolean; nowMs: number },
+  input: {
+    id: string;
+    name: string;
+    kind: BackendKind;
+    settings: JsonObject;
+    isDefault: boolean;
+    reopen?: boolean;
+    nowMs: number;
+  },
 ): Promise<{ backendId: string }> {
   if (input.isDefault) await tx.update(backends).set({ isDefault: false }).where(eq(backends.isDefault, true));
   const [row] = await tx
@@ -241,8 +253,22 @@ export async function saveBackend(
     })
     .onConflictDoUpdate({
       target: backends.name,
-      set: { kind: input.kind, settings: sql`excluded.settings`, isDefault: input.isDefault },
+      set: {
+        kind: input.kind,
+        settings: sql`excluded.settings`,
+        isDefault: input.isDefault,
+        ...(input.reopen === false ? {} : { revision: sql`${backends.revision} + 1` }),
+      },
     })
     .returning({ id: backends.id });
   return { backendId: row?.id ?? input.id };
+}
+
+/** Throws Conflict when runs were made with it: they name it for ever. */
+export async function removeBackend(tx: Tx, { backendId, name }: { backendId: string; name: string }): Promise<void> {
+  const [used] = await tx.select({ name: runs.name }).from(runs).where(eq(runs.backendId, backendId)).limit(1);
+  if (used) throw new Conflict(`The backend ${name} cannot be removed: the run ${used.name} was made with it.`);
+  await tx.delete(backendKeys).where(eq(backendKeys.backendId, backendId));
+  await tx.delete(weightUpdates).where(eq(weightUpdates.backendId, backendId));
+  await tx.delete(backends).where(eq(backends.id, backendId));
 }

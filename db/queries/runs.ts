@@ -230,7 +230,12 @@ export async function getRun(q: Queryable, runId: string): Promise<RunDetail> {
     .where(eq(groups.runId, runId))
     .orderBy(asc(groups.position));
   const members = await q
-    .select({ ...trajectoryRowColumns, sandboxLevels: trajectories.sandboxLevels, sessionId: trajectories.sessionId })
+    .select({
+      ...trajectoryRowColumns,
+      sandboxLevels: trajectories.sandboxLevels,
+      sessionId: trajectories.sessionId,
+      redone: trajectories.redone,
+    })
     .from(trajectories)
     .where(eq(trajectories.runId, runId))
     .orderBy(asc(trajectories.groupId), asc(trajectories.member));
@@ -243,7 +248,7 @@ export async function getRun(q: Queryable, runId: string): Promise<RunDetail> {
   const detail: GroupRow[] = groupRows.map(({ completedAtMs, ...group }) => ({
     ...group,
     completed: completedAtMs !== null,
-    trajectories: (byGroup.get(group.groupId) ?? []).map(({ sandboxLevels: _, sessionId, ...row }) =>
+    trajectories: (byGroup.get(group.groupId) ?? []).map(({ sandboxLevels: _, redone: __, sessionId, ...row }) =>
       asTrajectoryRow({ ...row, stepRewards: row.stepRewards ?? soFar.get(sessionId) ?? null }),
     ),
   }));
@@ -254,6 +259,7 @@ export async function getRun(q: Queryable, runId: string): Promise<RunDetail> {
     groupsWithoutSignal: detail.filter((group) => group.completed && group.hasSignal === false).length,
     sandboxLevels: [...new Set(members.flatMap((row) => row.sandboxLevels ?? []))],
     generatedTokens: members.reduce((total, row) => total + (row.generatedTokens ?? 0), 0),
+    redone: members.reduce((total, row) => total + row.redone, 0),
     eventSeq: nextEventSeq - 1,
   };
 }

@@ -22,6 +22,8 @@ export interface ClaimedTrajectory {
   /** 1 on the first claim; more means that an earlier worker lost it, and its log goes on. */
   claims: number;
   startedAtMs: number;
+  /** How often it was begun anew because its weights had become too old. */
+  redone: number;
   skillVersionId: string;
   backendId: string;
   datasetId: string;
@@ -52,7 +54,7 @@ export async function claimTrajectories(
       returning t.*
     )
     select c.id as "trajectoryId", c.run_id as "runId", c.group_id as "groupId", g.position as "groupPosition",
-      c.session_id as "sessionId", c.member, c.seed, c.claims, c.started_at_ms as "startedAtMs",
+      c.session_id as "sessionId", c.member, c.seed, c.claims, c.started_at_ms as "startedAtMs", c.redone,
       r.skill_version_id as "skillVersionId", r.backend_id as "backendId", r.dataset_id as "datasetId",
       k.task_id as "taskId", k.prompt, k.answer, k.metadata, k.skill
     from claimed c join groups g on g.id = c.group_id join runs r on r.id = c.run_id

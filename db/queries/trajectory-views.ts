@@ -57,6 +57,8 @@ export async function getTrajectory(q: Queryable, trajectoryId: string): Promise
       logprobKind: tokenSequences.logprobKind,
       approximate: tokenSequences.approximate,
       truncated: tokenSequences.truncated,
+      policyScoredBy: tokenSequences.policyScoredBy,
+      refScoredBy: tokenSequences.refScoredBy,
     })
     .from(tokenSequences)
     .where(eq(tokenSequences.trajectoryId, trajectoryId))
@@ -78,6 +80,7 @@ export async function getTrajectory(q: Queryable, trajectoryId: string): Promise
     totalTokens: t.totalTokens ?? 0,
     sandboxLevels: t.sandboxLevels ?? [],
     advantages: t.advantages,
+    redone: t.redone,
     siblings: siblings.map(asTrajectoryRow),
     sequences,
     final: t.status !== 'queued' && t.status !== 'running',

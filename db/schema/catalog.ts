@@ -1,5 +1,6 @@
 /** What a run is made from: skills and their versions, datasets and their tasks, backends. */
 import { bigint, boolean, index, integer, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import type { BackendKind } from '../../server/core/inference';
 import type { Json, JsonObject } from '../../server/core/vocabulary';
 import { json } from './column-types';
 
@@ -53,15 +54,17 @@ export const tasks = pgTable(
   ],
 );
 
-/** `settings` holds no secret. */
+/** `settings` holds no secret: keys of servers are in backend_keys, sealed. */
 export const backends = pgTable(
   'backends',
   {
     id: text('id').primaryKey(),
     name: text('name').notNull().unique(),
-    kind: text('kind').$type<'embedded'>().notNull(),
+    kind: text('kind').$type<BackendKind>().notNull(),
     settings: json<JsonObject>()('settings').notNull(),
     isDefault: boolean('is_default').notNull().default(false),
+    /** Grows with each change after which it must be opened anew: kind, settings or keys, but not a check. */
+    revision: integer('revision').notNull().default(0),
     createdAtMs: bigint('created_at_ms', { mode: 'number' }).notNull(),
   },
   (t) => [index('backends_by_name').on(t.name)],

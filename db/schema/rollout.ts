@@ -11,7 +11,7 @@ import {
   text,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import type { WeightSpan } from '../../server/core/tokens/chunk';
+import type { ScoreSource, WeightSpan } from '../../server/core/tokens/chunk';
 import type { JsonObject, LogprobKind, RunStatus, SandboxLevel, TrajectoryStatus } from '../../server/core/vocabulary';
 import { backends, datasets, skillVersions } from './catalog';
 import { bytea, json } from './column-types';
@@ -106,6 +106,8 @@ export const trajectories = pgTable(
     sandboxLevels: json<SandboxLevel[]>()('sandbox_levels'),
     humanEdited: boolean('human_edited').notNull().default(false),
     approximate: boolean('approximate').notNull().default(false),
+    /** How often it was begun anew because its weights had become too old. */
+    redone: integer('redone').notNull().default(0),
     startedAtMs: bigint('started_at_ms', { mode: 'number' }),
     finishedAtMs: bigint('finished_at_ms', { mode: 'number' }),
   },
@@ -153,6 +155,14 @@ export const tokenSequences = pgTable(
     byteEnds: bytea('byte_ends').notNull(),
     policyLogprobs: bytea('policy_logprobs'),
     refLogprobs: bytea('ref_logprobs'),
+    /** Who gave the two columns above. */
+    policyScoredBy: json<ScoreSource>()('policy_scored_by'),
+    refScoredBy: json<ScoreSource>()('ref_scored_by'),
+    /** Of the last scoring that asked for them: f32[n] nats, i32[n·k] and f32[n·k], likeliest first. */
+    entropy: bytea('entropy'),
+    alternativesK: integer('alternatives_k'),
+    alternativeIds: bytea('alternative_ids'),
+    alternativeLogprobs: bytea('alternative_logprobs'),
     weightVersions: json<WeightSpan[]>()('weight_versions').notNull(),
     logprobKind: text('logprob_kind').$type<LogprobKind>().notNull(),
     truncated: boolean('truncated').notNull(),

@@ -1,5 +1,6 @@
 /** The shapes pages receive: what the services return and the components draw. Plain data, JSON-able. */
 import type { BackendCapabilities, BackendCheck, BackendKind, ServerFigures, WeightSource } from './inference';
+import type { ScoreSource } from './tokens/chunk';
 import type {
   Json,
   JsonObject,
@@ -84,6 +85,8 @@ export interface RunDetail extends RunSummary {
   groupsWithoutSignal: number;
   sandboxLevels: SandboxLevel[];
   generatedTokens: number;
+  /** How often its trajectories were begun anew because their weights had become too old. */
+  redone: number;
   /** Subscribe from here: events after this number are not yet in this answer. */
   eventSeq: number;
 }
@@ -165,7 +168,12 @@ export interface TrajectoryDetail {
     logprobKind: LogprobKind;
     approximate: boolean;
     truncated: boolean;
+    /** Which weights gave policy and ref log-probabilities; null until scored. */
+    policyScoredBy: ScoreSource | null;
+    refScoredBy: ScoreSource | null;
   }[];
+  /** How often it was begun anew because its weights had become too old. */
+  redone: number;
   /** True once the tokens are final. */
   final: boolean;
   eventSeq: number;
@@ -245,8 +253,8 @@ export interface BackendDetail extends BackendSummary {
   keyProblem: string | null;
   /** Null while it does not answer and was never checked. */
   capabilities: BackendCapabilities | null;
-  /** The check of each replica's server at the time it was added or checked last. */
-  checks: BackendCheck[];
+  /** As it was when it was added or checked last, of the first server; null when it was added unchecked. */
+  check: BackendCheck | null;
   weightVersion: string | null;
   paused: boolean;
   /** Why requests wait now, as a sentence; else null. */

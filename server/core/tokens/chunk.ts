@@ -26,6 +26,22 @@ export interface WeightSpan {
   end: number;
 }
 
+/** Which weights gave the scores of a sequence, and when. */
+export interface ScoreSource {
+  /** Name of the backend. */
+  backend: string;
+  weightVersion: string;
+  atMs: number;
+}
+
+/** What scoring may bring beside the log-probabilities: NaN and id −1 where there is nothing. */
+export interface TokenExtras {
+  /** In nats, shape [n]. */
+  entropy: Float32Array | null;
+  /** The likeliest tokens of each position, likeliest first; token i's are at [i·k, (i+1)·k). */
+  alternatives: { k: number; ids: Int32Array; logprobs: Float32Array } | null;
+}
+
 /** One prefix-consistent string of tokens. */
 export interface TokenSequence extends TokenChunk {
   index: number;

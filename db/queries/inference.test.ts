@@ -1,0 +1,161 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { fixedAmbient } from '../../server/core/ambient';
+import { Conflict } from '../../server/core/errors';
+import { describeOnBothDatabases, type TestDatabase } from '../testing/database';
+import { type SeededRun, seedRun } from '../testing/seed';
+import { keepKeysOf, listBackendKeys, removeBackendKey, saveBackendKey } from './backend-keys';
+import { getBackend, listBackends, removeBackend, saveBackend } from './catalog';
+import { requeueTrajectory } from './give-back';
+import { getRun } from './runs';
+import { claimTrajectories } from './trajectories';
+import { getTrajectory } from './trajectory-views';
+import {
+  beginWeightUpdate,
+  endWeightUpdate,
+  listWeightUpdates,
+  renewWeightUpdate,
+  succeededVersions,
+} from './weight-updates';
+
+const ambient = fixedAmbient(undefined, 41);
+
+describeOnBothDatabases('what belongs to a backend', (open) => {
+  let database: TestDatabase;
+  let run: SeededRun;
+  let backendId: string;
+  beforeAll(async () => {
+    database = await open();
+    run = await seedRun(database, { groupCount: 1, groupSize: 2 });
+    backendId = (await getBackend(database.db)).id;
+  });
+
+  const begin = (version: string, nowMs: number) =>
+    database.db.transaction((tx) =>
+      beginWeightUpdate(tx, {
+        id: ambient.newId('wgt'),
+        backendId,
+        version,
+        source: { kind: 'checkpoint', path: '/weights' },
+        inFlight: 'drain',
+        requestedBy: null,
+        nowMs,
+        leaseUntilMs: nowMs + 100,
+      }),
+    );
+  const newest = async (nowMs: number) =>
+    (await listWeightUpdates(database.db, { backendId, nowMs, limit: 1 })).items[0];
+
+  it('keeps one key a replica and one for all', async () => {
+    const keys = async () =>
+      (await listBackendKeys(database.db, backendId))
+        .map(({ url, ciphertext }) => `${url} ${ciphertext.join()}`)
+        .sort();
+    await database.db.transaction(async (tx) => {
+      for (const [url, byte] of [
+        [null, 1],
+        ['http://a', 2],
+        ['http://b', 3],
+        [null, 4],
+        ['http://a', 5],
+      ] as const)
+        await saveBackendKey(tx, { backendId, url, ciphertext: Uint8Array.of(byte), nowMs: 1 });
+    });
+    expect(await keys()).toEqual(['http://a 5', 'http://b 3', 'null 4']);
+    await database.db.transaction((tx) => keepKeysOf(tx, { backendId, urls: ['http://a'] }));
+    expect(await keys()).toEqual(['http://a 5', 'null 4']);
+    expect(await database.db.transaction((tx) => removeBackendKey(tx, { backendId, url: null }))).toBe(true);
+    expect(await database.db.transaction((tx) => removeBackendKey(tx, { backendId, url: null }))).toBe(false);
+    await database.db.transaction((tx) => keepKeysOf(tx, { backendId, urls: [] }));
+    expect(await keys()).toEqual([]);
+  });
+
+  it('numbers weight updates, lets one go on at a time and takes an abandoned one for failed', async () => {
+    expect(await begin('a', 1_000)).toEqual({ number: 1 });
+    await expect(begin('b', 1_050)).rejects.toThrow(/is being updated to a now/);
+    const first = await newest(1_050);
+    expect(first).toMatchObject({ status: 'running', number: 1, source: { kind: 'checkpoint', path: '/weights' } });
+    await renewWeightUpdate(database.db, { id: first?.id ?? '', leaseUntilMs: 1_200 });
+    await expect(begin('b', 1_150)).rejects.toBeInstanceOf(Conflict);
+    await database.db.transaction((tx) => endWeightUpdate(tx, { id: first?.id ?? '', error: null, nowMs: 1_160 }));
+
+    expect(await begin('b', 2_000)).toEqual({ number: 2 });
+    expect(await newest(2_050)).toMatchObject({ status: 'running' });
+    expect(await newest(2_200)).toMatchObject({
+      status: 'failed',
+      error: expect.stringMatching(/stopped in the middle/),
+    });
+    expect(await begin('c', 2_200)).toEqual({ number: 3 });
+    const third = await newest(2_200);
+    await database.db.transaction((tx) => endWeightUpdate(tx, { id: third?.id ?? '', error: null, nowMs: 2_300 }));
+    expect(await succeededVersions(database.db, backendId)).toEqual(['a', 'c']);
+
+    const page = await listWeightUpdates(database.db, { backendId, nowMs: 3_000, limit: 2 });
+    expect(page).toMatchObject({ total: 3, nextCursor: '2', items: [{ number: 3 }, { number: 2, status: 'failed' }] });
+    const rest = await listWeightUpdates(database.db, { backendId, nowMs: 3_000, cursor: page.nextCursor });
+    expect(rest).toMatchObject({ nextCursor: null, items: [{ number: 1, status: 'succeeded' }] });
+    expect(JSON.stringify(page)).not.toContain('lease');
+  });
+
+  it('begins two updates at once only one after the other', async () => {
+    const settled = await Promise.allSettled([begin('x', 9_000), begin('y', 9_000), begin('z', 9_000)]);
+    expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    for (const one of settled) if (one.status === 'rejected') expect(one.reason).toBeInstanceOf(Conflict);
+  });
+
+  it('grows its revision when it must be opened anew, and not when only its check is new', async () => {
+    const save = (settings: object, reopen: boolean) =>
+      database.db.transaction((tx) =>
+        saveBackend(tx, {
+          id: ambient.newId('bck'),
+          name: 'remote',
+          kind: 'vllm',
+          settings: { ...settings },
+          isDefault: false,
+          reopen,
+          nowMs: 1,
+        }),
+      );
+    const revision = async () => (await getBackend(database.db, 'remote')).revision;
+    await save({ a: 1 }, true);
+    const before = await revision();
+    await save({ a: 1, check: 1 }, false);
+    expect(await revision()).toBe(before);
+    await save({ a: 2 }, true);
+    expect(await revision()).toBe(before + 1);
+  });
+
+  it('is removed with its keys and updates, unless a run was made with it', async () => {
+    await expect(database.db.transaction((tx) => removeBackend(tx, { backendId, name: 'embedded' }))).rejects.toThrow(
+      'The backend embedded cannot be removed: the run a run was made with it.',
+    );
+    const { id } = await getBackend(database.db, 'remote');
+    await database.db.transaction(async (tx) => {
+      await saveBackendKey(tx, { backendId: id, url: null, ciphertext: Uint8Array.of(1), nowMs: 1 });
+      await removeBackend(tx, { backendId: id, name: 'remote' });
+    });
+    expect((await listBackends(database.db)).map(({ name }) => name)).not.toContain('remote');
+    expect(await listBackendKeys(database.db, id)).toEqual([]);
+  });
+
+  it('begins a trajectory anew in a log of its own, only for the worker that holds it', async () => {
+    const claimed = await claimTrajectories(database.db, { workerId: 'w', limit: 1, nowMs: 5_000, leaseMs: 100 });
+    const trajectoryId = claimed[0]?.trajectoryId ?? '';
+    expect(claimed[0]).toMatchObject({ redone: 0, claims: 1 });
+    const again = { trajectoryId, sessionId: ambient.newId('ses') };
+    expect(await requeueTrajectory(database.db, { ...again, workerId: 'other' })).toBe(false);
+    expect(await requeueTrajectory(database.db, { ...again, workerId: 'w' })).toBe(true);
+    expect(await requeueTrajectory(database.db, { ...again, workerId: 'w' })).toBe(false);
+    const [taken] = await claimTrajectories(database.db, { workerId: 'v', limit: 1, nowMs: 6_000, leaseMs: 100 });
+    expect(taken).toMatchObject({ ...again, redone: 1, claims: 1, startedAtMs: 6_000 });
+    expect((await getTrajectory(database.db, trajectoryId)).redone).toBe(1);
+    expect((await getRun(database.db, run.runId)).redone).toBe(1);
+  });
+});
+
+describe('the cursor of weight updates', () => {
+  it('is refused when no list gave it', async () => {
+    await expect(listWeightUpdates({} as never, { backendId: 'x', nowMs: 0, cursor: 'DROP' })).rejects.toThrow(
+      /page cursor/,
+    );
+  });
+});
