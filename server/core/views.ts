@@ -253,8 +253,8 @@ export interface BackendDetail extends BackendSummary {
   keyProblem: string | null;
   /** Null while it does not answer and was never checked. */
   capabilities: BackendCapabilities | null;
-  /** As it was when it was added or checked last, of the first server; null when it was added unchecked. */
-  check: BackendCheck | null;
+  /** What was found when it was added or checked last; none when it was added unchecked. */
+  checks: BackendCheck[];
   weightVersion: string | null;
   paused: boolean;
   /** Why requests wait now, as a sentence; else null. */
