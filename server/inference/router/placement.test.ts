@@ -95,6 +95,17 @@ describe('placing requests', () => {
     expect(sendAll(placement)).toMatchObject([{ at: 1 }]);
   });
 
+  it('sends those who wait for a replica elsewhere at once when it goes down', () => {
+    const [a, b] = places(2) as [Place<Item>, Place<Item>];
+    const placement = new Placement([a, b], { margin: 0.5 });
+    const sent = put(placement, ...Array.from({ length: 14 }, (_, k) => item(`${k}`)));
+    const home = sent.filter(({ at }) => at === 0).map(({ item: one }) => one.key);
+    expect(put(placement, item(home[0] as string), item(home[1] as string))).toMatchObject([{ at: 0 }]);
+    a.usable = false;
+    placement.placesChanged();
+    expect(sendAll(placement)).toMatchObject([{ at: 1 }]);
+  });
+
   it('gives a key with a thousand requests no more turns than one with a few', () => {
     const [place] = places(1, { maxInFlight: 1, limit: 1 }) as [Place<Item>];
     const placement = new Placement([place]);
@@ -124,6 +135,12 @@ describe('placing requests', () => {
     expect(sendAll(placement)).toEqual([]);
     placement.leave(small[1] as Item, place);
     expect(sendAll(placement).map(({ item: one }) => one.key)).toEqual(['large', 'c']);
+    // Those who are at home there do not overtake it either.
+    const home = new Placement(places(1, { maxTokens: 100 }));
+    const [first] = put(home, item('a', 40), item('b', 40));
+    put(home, item('large', 90), item('a', 10));
+    home.leave(first?.item as Item, home.places[0] as Place<Item>);
+    expect(sendAll(home)).toEqual([]);
     // Larger than the limit: alone, and not never.
     const alone = new Placement(places(1, { maxTokens: 100 }));
     expect(put(alone, item('huge', 500), item('d', 1))).toMatchObject([{ item: { key: 'huge' } }]);
