@@ -61,12 +61,17 @@ export interface RawScores {
 export interface WeightRoutes {
   sources: readonly WeightSource[];
   canPause: boolean;
+  /** False: the server keeps no label; `version` is never asked and `stamp` does nothing. Absent: it keeps one. */
+  readonly keepsLabel?: boolean;
   /** Label now. */
   version(http: HttpClient): Promise<string>;
   /** Resolves when nothing is running any more. With `interrupt` running generations come back as `aborted`. */
   pause(http: HttpClient, mode: 'drain' | 'interrupt', signal?: AbortSignal): Promise<void>;
   resume(http: HttpClient): Promise<void>;
-  /** Loads while paused (or holds requests by itself). Throws with the server's words; then the old weights serve. */
+  /**
+   * Loads while paused (or holds requests by itself). Throws with the server's words; then the old weights serve. Where
+   * that cannot be known, `details.weightsUnknown` of the error is true, and the server stays paused.
+   */
   load(http: HttpClient, source: WeightUpdate['source'], version: string): Promise<void>;
   /** Empties the prefix cache and makes sure of it; throws when it cannot be told that it is empty. */
   flush(http: HttpClient): Promise<void>;
@@ -83,7 +88,13 @@ export interface ServerProtocol {
   score?(
     http: HttpClient,
     facts: ServerFacts,
-    call: { promptIds: Int32Array; completionIds: Int32Array; alternatives: number; entropy: boolean; signal?: AbortSignal },
+    call: {
+      promptIds: Int32Array;
+      completionIds: Int32Array;
+      alternatives: number;
+      entropy: boolean;
+      signal?: AbortSignal;
+    },
   ): Promise<RawScores>;
   /** Ids of a text, no special tokens added. `special: false` where the server can encode control strings as text. */
   tokenize?(http: HttpClient, facts: ServerFacts, text: string, special: boolean): Promise<Int32Array>;
