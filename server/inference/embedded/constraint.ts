@@ -2,6 +2,7 @@
 import type { Llama, LlamaGrammar, LlamaModel } from 'node-llama-cpp';
 import { Invalid } from '../../core/errors';
 import type { Constraint } from '../backend';
+import { constraintGrammar } from '../constraint-grammar';
 import { grammarSchema } from './json-schema';
 import type { Addon, GrammarState } from './llama-addon';
 import type { Vocabulary } from './vocabulary';
@@ -33,13 +34,13 @@ export class Grammars {
 
   async #make(constraint: Constraint): Promise<LlamaGrammar> {
     if (constraint.kind === 'json_schema') return this.#ofSchema(constraint);
-    if (constraint.kind !== 'grammar') throw new Invalid(`Constraints of the kind ${constraint.kind} come next.`);
+    const grammar = constraint.kind === 'grammar' ? constraint.grammar : constraintGrammar(constraint);
     try {
-      return await this.#llama.createGrammar({ grammar: constraint.grammar });
+      return await this.#llama.createGrammar({ grammar });
     } catch (error) {
       throw new Invalid(
         'The grammar of the constraint could not be read: it must be GBNF with a rule called root and without left recursion.',
-        { grammar: constraint.grammar, cause: String(error) },
+        { grammar, cause: String(error) },
       );
     }
   }

@@ -15,6 +15,8 @@ import { EmbeddedBackend, type EmbeddedOptions } from './embedded-backend';
 
 const TUTORIAL = join(process.cwd(), 'samples', 'models', 'tutorial.gguf');
 const SMALL = join(process.cwd(), '.cache', 'models', 'SmolLM2-135M-Instruct.Q4_1.gguf');
+/** Five control strings, 256 bytes, seven merges. */
+const VOCABULARY = 268;
 let folder: string;
 
 beforeAll(async () => {
@@ -152,12 +154,14 @@ describe('the embedded backend', { timeout: 60_000 }, () => {
     const after = await generate(prompt, { temperature: 0 });
     expect(after.weightVersions[0]?.version).toBe('second');
     expect(Array.from(after.logprobs)).not.toEqual(Array.from(before.logprobs));
-    await expect(backend.updateWeights({ source: { kind: 'checkpoint', path: join(folder, 'none.gguf') }, version: 'third' })).rejects.toBeInstanceOf(
-      NotFound,
-    );
+    await expect(
+      backend.updateWeights({ source: { kind: 'checkpoint', path: join(folder, 'none.gguf') }, version: 'third' }),
+    ).rejects.toBeInstanceOf(NotFound);
     const larger = join(folder, 'larger.gguf');
     await writeTinyModel(larger, { extraTokens: 3 });
-    await expect(backend.updateWeights({ source: { kind: 'checkpoint', path: larger }, version: 'third' })).rejects.toThrow('vocabulary');
+    await expect(
+      backend.updateWeights({ source: { kind: 'checkpoint', path: larger }, version: 'third' }),
+    ).rejects.toThrow('vocabulary');
     const still = await generate(prompt, { temperature: 0 });
     expect(still.weightVersions[0]?.version).toBe('second');
     // After a crash it comes back with the new weights.
@@ -188,6 +192,58 @@ describe('the embedded backend', { timeout: 60_000 }, () => {
     await expect(generate(prompt, { constraint: { kind: 'json_schema', schema } })).rejects.toThrow(
       '#/properties/n/minimum cannot be enforced',
     );
+  });
+
+  it('writes what a regular expression or a list of choices allows, and stops when that is complete', async () => {
+    backend = await openTiny();
+    const prompt = await encode('a');
+    for (let seed = 0; seed < 4; seed++) {
+      const pattern = '(ab|n: )+\\d{2}[^\\s\\w]?é';
+      const written = await generate(prompt, { seed, constraint: { kind: 'regex', pattern }, maxTokens: 400 });
+      expect(new TextDecoder().decode(written.bytes)).toMatch(new RegExp(`^${pattern}$`, 'u'));
+      expect(written).toMatchObject({ finishReason: 'stop', stopString: null });
+      const choices = ['up', 'down', '数 "7"\n'];
+      const chosen = await generate(prompt, { seed, constraint: { kind: 'choice', choices }, maxTokens: 40 });
+      expect(choices).toContain(new TextDecoder().decode(chosen.bytes));
+      expect(chosen.finishReason).toBe('stop');
+    }
+    await expect(generate(prompt, { constraint: { kind: 'regex', pattern: 'a(?=b)' } })).rejects.toThrow('look-ahead');
+    await expect(generate(prompt, { constraint: { kind: 'choice', choices: [] } })).rejects.toBeInstanceOf(Invalid);
+  });
+
+  it('scores with the likeliest tokens and the entropy of each position', async () => {
+    backend = await openTiny();
+    const promptIds = await encode('the sea is');
+    const { ids } = await generate(promptIds, { maxTokens: 12 });
+    const pairs = [{ promptIds, completionIds: ids }];
+    const [plain] = await backend.getLogprobs(pairs);
+    expect(plain).toMatchObject({ entropy: null, alternatives: null });
+    const [full] = await backend.getLogprobs(pairs, { alternatives: 5, entropy: true });
+    if (!full?.alternatives || !full.entropy || !plain) throw new Error('no scores');
+    const vocabulary = Int32Array.from({ length: VOCABULARY }, (_, id) => id);
+    for (let k = 0; k < ids.length; k++) {
+      expect(full.logprobs[k]).toBeCloseTo(plain.logprobs[k] ?? 0, 4);
+      // Every token of the vocabulary as the next one, scored the cheap way.
+      const before = Int32Array.from([...promptIds, ...ids.slice(0, k)]);
+      const all = await backend.getLogprobs(
+        Array.from(vocabulary, (id) => ({ promptIds: before, completionIds: Int32Array.of(id) })),
+      );
+      const logprobs = all.map((one) => one.logprobs[0] ?? 0);
+      expect(logprobs.reduce((sum, value) => sum + Math.exp(value), 0)).toBeCloseTo(1, 4);
+      const entropy = -logprobs.reduce((sum, value) => sum + Math.exp(value) * value, 0);
+      expect(full.entropy[k]).toBeCloseTo(entropy, 3);
+      const ranked = Array.from(vocabulary).sort((a, b) => (logprobs[b] ?? 0) - (logprobs[a] ?? 0));
+      const { k: count } = full.alternatives;
+      expect(count).toBe(5);
+      const listed = Array.from(full.alternatives.logprobs.slice(k * count, (k + 1) * count));
+      for (const [rank, value] of listed.entries()) expect(value).toBeCloseTo(logprobs[ranked[rank] ?? 0] ?? 0, 3);
+      const first = full.alternatives.ids[k * count] ?? -1;
+      expect(logprobs[first]).toBeCloseTo(logprobs[ranked[0] ?? 0] ?? 0, 4);
+    }
+    const [none] = await backend.getLogprobs([{ promptIds, completionIds: new Int32Array(0) }], { alternatives: 2 });
+    expect(none?.logprobs).toHaveLength(0);
+    expect(none?.alternatives?.ids).toHaveLength(0);
+    await expect(backend.getLogprobs(pairs, { alternatives: 6 })).rejects.toThrow('it can be 0 to 5');
   });
 
   it('leaves no model process behind when the server process is killed', async () => {

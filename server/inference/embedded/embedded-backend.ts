@@ -39,6 +39,7 @@ export interface EmbeddedOptions {
 const STARTS = 3;
 const FIRST_PAUSE_MS = 250;
 const PING_MS = 5000;
+const MOST_ALTERNATIVES = 5;
 
 export class EmbeddedBackend implements InferenceBackend {
   readonly name: string;
@@ -87,9 +88,12 @@ export class EmbeddedBackend implements InferenceBackend {
     return Promise.allSettled(connection.generate(requests));
   }
 
-  async getLogprobs(pairs: ScorePair[], { signal, alternatives = 0, entropy = false }: ScoreOptions = {}): Promise<
-    CompletionScores[]
-  > {
+  async getLogprobs(
+    pairs: ScorePair[],
+    { signal, alternatives = 0, entropy = false }: ScoreOptions = {},
+  ): Promise<CompletionScores[]> {
+    if (!Number.isInteger(alternatives) || alternatives < 0 || alternatives > MOST_ALTERNATIVES)
+      throw new Invalid(`${alternatives} alternatives a token were asked for; it can be 0 to ${MOST_ALTERNATIVES}.`);
     const connection = await this.#connected();
     return connection.ask('score', { pairs, alternatives, entropy }, signal);
   }

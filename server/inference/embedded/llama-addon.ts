@@ -43,6 +43,12 @@ export interface AddonContext {
     probabilities: false,
     confidence: true,
   ): Promise<[token: number, probabilities: undefined, confidence: number | undefined]>;
+  /** Also every token and its probability, one after the other, likeliest first. */
+  sampleToken(
+    logitIndex: number,
+    sampler: AddonSampler,
+    probabilities: true,
+  ): Promise<[token: number, probabilities: number[]]>;
   /** False when this kind of model cannot forget part of a sequence. */
   removeTokenCellsFromSequence(sequence: number, start: number, end: number): boolean;
   disposeSequence(sequence: number): void;

@@ -2,7 +2,14 @@
 import type { Llama, LlamaContext, LlamaModel } from 'node-llama-cpp';
 import { Invalid } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
-import type { EncodedText, GenerationResult, SamplingOptions, TemplateOptions } from '../backend';
+import type {
+  CompletionScores,
+  EncodedText,
+  GenerationResult,
+  SamplingOptions,
+  ScorePair,
+  TemplateOptions,
+} from '../backend';
 import { BatchLoop, type Job } from './batch-loop';
 import { ChatTemplate } from './chat-template';
 import { ConstraintState, Grammars } from './constraint';
@@ -11,7 +18,7 @@ import { GenerationJob } from './generation-job';
 import { type Addon, addonOf } from './llama-addon';
 import { openModelFile } from './model-file';
 import type { ModelInfo, ModelSettings } from './protocol';
-import { ScoreJob } from './score-job';
+import { ScoreJob, type ScoreNeeds } from './score-job';
 import { Vocabulary } from './vocabulary';
 
 const BATCH_SIZE = 512;
@@ -96,18 +103,19 @@ export class LoadedModel {
   }
 
   async score(
-    pair: { promptIds: Int32Array; completionIds: Int32Array },
+    pair: ScorePair,
+    wanted: Pick<ScoreNeeds, 'alternatives' | 'entropy'>,
     onJob: (job: Job) => void,
-  ): Promise<Float32Array> {
+  ): Promise<CompletionScores> {
     this.#checkPrompt(pair.promptIds);
     this.vocabulary.check(pair.completionIds, 'completion');
-    if (pair.completionIds.length === 0) return new Float32Array(0);
     const total = pair.promptIds.length + pair.completionIds.length;
     if (total > this.info.contextLength) throw this.#overflow(total, 'prompt and completion together do not fit');
     // A key of its own: scoring reuses what it shares with any sequence and takes no trajectory's place for good.
-    const job = new ScoreJob(pair, `score ${++scorings}`, this.#addon);
+    const job = new ScoreJob(pair, `score ${++scorings}`, { addon: this.#addon, ...wanted });
     onJob(job);
-    this.#loop.add(job);
+    if (pair.completionIds.length === 0) job.end(null);
+    else this.#loop.add(job);
     return job.done;
   }
 

@@ -46,8 +46,11 @@ export class ModelService {
       case 'update':
         return this.#update(message.source, message.version);
       case 'score': {
-        const scores = message.pairs.map((pair) => this.#onCurrent(flight, (model, onJob) => model.score(pair, onJob)));
-        return (await Promise.all(scores)).map((logprobs) => ({ logprobs, entropy: null, alternatives: null }));
+        const { pairs, alternatives, entropy } = message;
+        const wanted = { alternatives, entropy };
+        return Promise.all(
+          pairs.map((pair) => this.#onCurrent(flight, (model, onJob) => model.score(pair, wanted, onJob))),
+        );
       }
       case 'tokenize':
         return this.#model().encode(message.text, message.special);

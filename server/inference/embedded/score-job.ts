@@ -1,30 +1,45 @@
 /** Scores a given completion on one sequence. */
+import type { CompletionScores, ScorePair } from '../backend';
 import type { Job } from './batch-loop';
 import type { Addon, AddonSampler } from './llama-addon';
-import { logprobOf } from './scoring';
+import { logprobOf, positionOf } from './scoring';
+
+export interface ScoreNeeds {
+  addon: Addon;
+  /** The likeliest tokens of each position to report, 0 = none. */
+  alternatives: number;
+  entropy: boolean;
+}
 
 export class ScoreJob implements Job {
   readonly key: string;
   readonly tokens: number[];
   readonly logitsFrom: number;
-  readonly done: Promise<Float32Array>;
-  readonly #addon: Addon;
+  readonly done: Promise<CompletionScores>;
+  readonly #needs: ScoreNeeds;
   readonly #completion: Int32Array;
-  readonly #logprobs: Float32Array;
+  readonly #scores: CompletionScores;
   #sampler: AddonSampler | null = null;
   #scored = 0;
-  #settle: (logprobs: Float32Array) => void = () => {};
+  #settle: (scores: CompletionScores) => void = () => {};
   #fail: (error: Error) => void = () => {};
 
-  /** Both lists hold at least one token. */
-  constructor(pair: { promptIds: Int32Array; completionIds: Int32Array }, key: string, addon: Addon) {
+  /** The prompt holds at least one token; a job without a completion is ended without having been started. */
+  constructor({ promptIds, completionIds }: ScorePair, key: string, needs: ScoreNeeds) {
     this.key = key;
     // The last token of the completion is scored from the one before it and need not be evaluated.
-    this.tokens = [...pair.promptIds, ...pair.completionIds.subarray(0, -1)];
-    this.logitsFrom = pair.promptIds.length - 1;
-    this.#completion = pair.completionIds;
-    this.#logprobs = new Float32Array(pair.completionIds.length);
-    this.#addon = addon;
+    this.tokens = [...promptIds, ...completionIds.subarray(0, -1)];
+    this.logitsFrom = promptIds.length - 1;
+    this.#completion = completionIds;
+    this.#needs = needs;
+    const { alternatives: k, entropy } = needs;
+    const n = completionIds.length;
+    this.#scores = {
+      logprobs: new Float32Array(n),
+      entropy: entropy ? new Float32Array(n) : null,
+      alternatives:
+        k > 0 ? { k, ids: new Int32Array(n * k).fill(-1), logprobs: new Float32Array(n * k).fill(Number.NaN) } : null,
+    };
     this.done = new Promise((settle, fail) => {
       this.#settle = settle;
       this.#fail = fail;
@@ -32,14 +47,13 @@ export class ScoreJob implements Job {
   }
 
   start(): void {
-    this.#sampler = this.#addon.newSampler();
+    this.#sampler = this.#needs.addon.newSampler();
   }
 
   async read(logits: { position: number; index: number }[]): Promise<boolean> {
     if (!this.#sampler) return false;
     for (const { position, index } of logits) {
-      const k = position - this.logitsFrom;
-      this.#logprobs[k] = await logprobOf(this.#addon.context, this.#sampler, index, this.#completion[k] ?? 0);
+      await this.#score(position - this.logitsFrom, index, this.#sampler);
       this.#scored++;
     }
     return this.#scored >= this.#completion.length;
@@ -48,6 +62,24 @@ export class ScoreJob implements Job {
   end(error: Error | null): void {
     this.#sampler?.dispose();
     if (error) this.#fail(error);
-    else this.#settle(this.#logprobs);
+    else this.#settle(this.#scores);
+  }
+
+  async #score(k: number, index: number, sampler: AddonSampler): Promise<void> {
+    const { logprobs, entropy, alternatives } = this.#scores;
+    const { context } = this.#needs.addon;
+    const token = this.#completion[k] ?? 0;
+    if (!entropy && !alternatives) {
+      logprobs[k] = await logprobOf(context, sampler, index, token);
+      return;
+    }
+    const position = await positionOf(context, sampler, index, token, this.#needs.alternatives);
+    logprobs[k] = position.logprob;
+    if (entropy) entropy[k] = position.entropy;
+    for (const [rank, { id, logprob }] of position.likeliest.entries()) {
+      if (!alternatives) break;
+      alternatives.ids[k * alternatives.k + rank] = id;
+      alternatives.logprobs[k * alternatives.k + rank] = logprob;
+    }
   }
 }

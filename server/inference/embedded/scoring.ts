@@ -6,7 +6,8 @@
  * hence p = o / (1 + o) with o = c / (1 − c) · e^(−b). The smallest b that gets it picked (within 1) is found by
  * picking alone, which is cheap; only the last pick asks for c, which sorts the vocabulary. b has to be small: the
  * library adds probabilities up in float32, largest first, and a needlessly large one would swallow the tail.
- * Listing the probabilities of the whole vocabulary instead costs about ten times as much for 49,000 tokens.
+ * Listing the probabilities of the whole vocabulary instead costs about ten times as much for 49,000 tokens; that is
+ * done where alternatives or the entropy are asked for.
  */
 import type { AddonContext, AddonSampler, SamplerConfig } from './llama-addon';
 
@@ -41,6 +42,36 @@ export async function logprobOf(
   sampler.applyConfig(greedy(token, enough));
   const [, , confidence] = await context.sampleToken(logitIndex, sampler, false, true);
   return Math.max(LEAST_LOGPROB, unbiased(confidence ?? Number.NaN, enough));
+}
+
+export interface Position {
+  logprob: number;
+  /** In nats. */
+  entropy: number;
+  /** The k likeliest tokens, likeliest first; fewer when the vocabulary is smaller. */
+  likeliest: { id: number; logprob: number }[];
+}
+
+/** All there is to know of one position, from a list of the whole vocabulary's probabilities. */
+export async function positionOf(
+  context: AddonContext,
+  sampler: AddonSampler,
+  logitIndex: number,
+  token: number,
+  k: number,
+): Promise<Position> {
+  sampler.applyConfig({ temperature: 0 });
+  const [, listed] = await context.sampleToken(logitIndex, sampler, true);
+  const position: Position = { logprob: LEAST_LOGPROB, entropy: 0, likeliest: [] };
+  for (let at = 0; at < listed.length; at += 2) {
+    const id = listed[at] ?? -1;
+    const probability = listed[at + 1] ?? 0;
+    const logprob = Math.max(LEAST_LOGPROB, Math.log(probability));
+    if (id === token) position.logprob = logprob;
+    if (position.likeliest.length < k) position.likeliest.push({ id, logprob });
+    position.entropy -= probability * logprob;
+  }
+  return position;
 }
 
 function greedy(token: number, bias: number): SamplerConfig {
