@@ -42,7 +42,7 @@ export class ServiceEngine implements TwinEngine {
   }
 
   async generate(request: EngineRequest): Promise<EngineGeneration> {
-    if (request.constraint || request.scoreFrom !== null || request.alternatives > 0)
+    if (request.constraint || request.scoreFrom !== null)
       throw new TwinError(400, 'The service model has no distribution: it can neither be constrained nor score.');
     const ticket = new Ticket(request.id);
     const leave = () => this.scheduler.stop((other) => other === ticket, 'The client has disconnected.');
@@ -117,12 +117,13 @@ export class ServiceEngine implements TwinEngine {
     this.#tokensOf = this.weightVersion;
     this.#tokens = Array.from({ length: this.#model.tokens }, (_, k) => {
       const logprob = -0.125 - (k % 64) / 32;
+      const id = WORDS.charCodeAt(k % WORDS.length);
       return {
-        id: WORDS.charCodeAt(k % WORDS.length),
+        id,
         sampled: logprob,
         raw: logprob,
-        sampledAlternatives: [],
-        rawAlternatives: [],
+        sampledAlternatives: [[logprob, id]],
+        rawAlternatives: [[logprob, id]],
         weightVersion: this.weightVersion,
       };
     });
