@@ -1,0 +1,333 @@
+/**
+ * Many servers as one backend. While none of them can serve, requests wait, and a person is told why; what a server
+ * broke off is sent again. Placing: placement.ts; sending and retrying: dispatcher.ts; one server: replica.ts.
+ */
+import type { Ambient } from '../../core/ambient';
+import { Invalid, Unavailable } from '../../core/errors';
+import type { ChatMessage } from '../../core/events';
+import type { BackendHistoryPoint } from '../../core/views';
+import type { Logger } from '../../observability/logger';
+import type {
+  BackendCapabilities,
+  CompletionScores,
+  EncodedText,
+  GenerationRequest,
+  GenerationResult,
+  InferenceBackend,
+  ReplicaStatus,
+  ScoreOptions,
+  ScorePair,
+  TemplateOptions,
+  WeightUpdate,
+} from '../backend';
+import { checkSampling } from '../sampling';
+import { disagreement, together } from './agreement';
+import { AnyServer } from './any-server';
+import { Dispatcher } from './dispatcher';
+import { isRepeatable } from './failures';
+import { FIGURE_STEP_MS, FigureWatch } from './figures';
+import type { PlacementOptions } from './placement';
+import { REPLICA_TIMES, Replica, type ReplicaSource, type ReplicaTimes } from './replica';
+import { scorePairs } from './score-pairs';
+import { healthOf, troubleOf } from './state-words';
+import { StoppedClock } from './stopped-clock';
+import { FleetWeights } from './weights';
+
+export interface RouterOptions {
+  name: string;
+  replicas: readonly ReplicaSource[];
+  ambient: Ambient;
+  logger: Logger;
+  /** What the servers were when the backend was added; without it what the first ones say when they are first asked. */
+  expected?: BackendCapabilities | null;
+  /** Requests in flight with each server; absent: what the server itself is good for. */
+  maxInFlight?: number;
+  /** Tokens in flight with each server. Default: no limit. */
+  tokensInFlight?: number;
+  placement?: PlacementOptions;
+  times?: Partial<ReplicaTimes>;
+  retryPauseMs?: number;
+  figureStepMs?: number;
+}
+
+/** Of a server that has not said yet how many requests it is good for. */
+const IN_FLIGHT = 64;
+const VERSION_KEPT_MS = 1000;
+
+export class ReplicaRouter implements InferenceBackend {
+  readonly name: string;
+  readonly #options: RouterOptions;
+  readonly #replicas: readonly Replica[];
+  readonly #dispatcher: Dispatcher;
+  readonly #anyServer: AnyServer;
+  readonly #weights: FleetWeights;
+  readonly #figures: FigureWatch;
+  readonly #stopped: StoppedClock;
+  /** What has been told to whoever asked: no server that can do less is let in later. */
+  #announced: BackendCapabilities | null;
+  #paused = false;
+  #asker = 0;
+  #versionAskedMs = Number.NEGATIVE_INFINITY;
+  #refreshing: Promise<void> | null = null;
+  #closed: Unavailable | null = null;
+
+  constructor(options: RouterOptions) {
+    const { name, ambient, logger, replicas, times, placement, retryPauseMs, figureStepMs } = options;
+    this.name = name;
+    this.#options = options;
+    this.#announced = options.expected ?? null;
+    this.#stopped = new StoppedClock(ambient.now);
+    const changed = () => this.#changed();
+    let ready = false;
+    this.#replicas = replicas.map(
+      (source) =>
+        new Replica({
+          backend: name,
+          source,
+          ambient,
+          logger,
+          times: { ...REPLICA_TIMES, ...times },
+          admit: (replica, server, capabilities, version) => this.#admit(replica, server, capabilities, version),
+          changed: () => ready && changed(),
+        }),
+    );
+    this.#weights = new FleetWeights({ backend: name, replicas: this.#replicas, logger, changed });
+    this.#dispatcher = new Dispatcher(this.#replicas, {
+      backend: name,
+      ambient,
+      ...(placement && { placement }),
+      ...(retryPauseMs !== undefined && { retryPauseMs }),
+    });
+    this.#anyServer = new AnyServer(this.#replicas, this.#dispatcher);
+    this.#figures = new FigureWatch(this.#replicas, ambient, (replica) => this.#statusOf(replica), figureStepMs);
+    ready = true;
+    this.#changed();
+  }
+
+  async generate(requests: GenerationRequest[]): Promise<PromiseSettledResult<GenerationResult>[]> {
+    for (const request of requests) checkSampling(request.options);
+    return Promise.allSettled(
+      requests.map((request) =>
+        this.#dispatcher.submit({
+          key: request.affinityKey,
+          keepsTogether: true,
+          tokens: request.promptIds.length + request.options.maxTokens,
+          ...(request.signal && { signal: request.signal }),
+          work: async (server, signal) => {
+            const [settled] = await server.generate([{ ...request, signal }]);
+            if (settled?.status === 'fulfilled') return settled.value;
+            throw settled?.reason ?? new Unavailable(`The backend ${this.name} gave no result.`);
+          },
+        }),
+      ),
+    );
+  }
+
+  getLogprobs(pairs: ScorePair[], options: ScoreOptions = {}): Promise<CompletionScores[]> {
+    return scorePairs(this.#dispatcher, pairs, options, `scores ${this.#asker++}`);
+  }
+
+  updateWeights(update: WeightUpdate): Promise<void> {
+    return this.#weights.update(update);
+  }
+
+  /** Throws Unavailable, naming why, as long as no server has answered yet. */
+  async weightVersion(): Promise<string> {
+    await this.#known();
+    if (this.#options.ambient.now() - this.#versionAskedMs > VERSION_KEPT_MS) {
+      this.#refreshing ??= this.#weights.refresh().finally(() => {
+        this.#versionAskedMs = this.#options.ambient.now();
+        this.#refreshing = null;
+        this.#changed();
+      });
+      await this.#refreshing;
+    }
+    const label = this.#weights.label();
+    if (label === null) throw this.#unavailable();
+    return label;
+  }
+
+  tokenize(text: string, options: { special: boolean }): Promise<EncodedText> {
+    return this.#anyServer.ask((server) => server.tokenize(text, options));
+  }
+
+  applyTemplate(messages: ChatMessage[], options: TemplateOptions): Promise<string> {
+    return this.#anyServer.ask((server) => server.applyTemplate(messages, options));
+  }
+
+  embed(texts: string[], signal?: AbortSignal): Promise<Float32Array[]> {
+    return this.#anyServer.ask(async (server, stop) => {
+      if (!server.embed) throw new Invalid(`The servers of the backend ${this.name} give no embeddings.`);
+      return server.embed(texts, stop);
+    }, signal);
+  }
+
+  async health(): Promise<{ ok: boolean; message: string }> {
+    await Promise.all(this.#replicas.map((replica) => replica.tried));
+    const trouble = this.trouble();
+    if (trouble) return { ok: false, message: trouble };
+    const { modelName } = await this.capabilities();
+    return { ok: true, message: healthOf(this.#replicas, modelName, this.#weights.label()) };
+  }
+
+  /** Throws Unavailable, naming why, when nothing is known of any server yet. */
+  async capabilities(): Promise<BackendCapabilities> {
+    if (!this.#announced) await this.#known();
+    const known = this.#replicas.flatMap(({ serving, capabilities }) =>
+      serving && capabilities ? [capabilities] : [],
+    );
+    const merged = known.length > 0 ? together(known) : this.#announced;
+    if (!merged) throw this.#unavailable();
+    this.#announced ??= merged;
+    const maxInFlight = this.#replicas.reduce((sum, replica) => sum + this.#limitOf(replica), 0);
+    // What was told once holds: a run was planned with it.
+    return { ...merged, contextLength: Math.min(merged.contextLength, this.#announced.contextLength), maxInFlight };
+  }
+
+  async pause(): Promise<void> {
+    this.#paused = true;
+    this.#changed();
+    const paused = this.#replicas.map(async (replica) => {
+      const { server } = replica;
+      try {
+        if (!server?.backend.pause || !replica.capabilities?.canPause) return;
+        await server.backend.pause();
+        server.paused = true;
+      } catch (error) {
+        // One that broke down comes back running and is sent nothing.
+        if (!isRepeatable(error)) throw error;
+        replica.doubt(error, server);
+      }
+    });
+    try {
+      await Promise.all([...paused, this.#dispatcher.idle()]);
+    } catch (error) {
+      await Promise.allSettled(paused);
+      await this.resume().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async resume(): Promise<void> {
+    const resumed = this.#replicas.map(async (replica) => {
+      const { server } = replica;
+      if (!server?.paused) return;
+      server.paused = false;
+      try {
+        await server.backend.resume?.();
+      } catch (error) {
+        replica.noteError(error);
+        replica.doubt(error, server);
+        throw error;
+      }
+    });
+    const settled = await Promise.allSettled(resumed);
+    this.#paused = false;
+    this.#changed();
+    for (const one of settled) if (one.status === 'rejected') throw one.reason;
+  }
+
+  replicas(): ReplicaStatus[] {
+    return this.#replicas.map((replica) => this.#statusOf(replica));
+  }
+
+  trouble(): string | null {
+    if (this.#usable().length > 0) return null;
+    return troubleOf(this.name, this.#replicas, { paused: this.#paused, updatingTo: this.#weights.updatingTo });
+  }
+
+  stoppedMs(): number {
+    return this.#stopped.totalMs();
+  }
+
+  /** Someone looks at the figures: the servers are asked for them for the next half a minute. */
+  watch(): void {
+    this.#figures.watch();
+  }
+
+  /** Of the last half hour, oldest first; gaps where nobody looked. Throws Invalid for an address that is none of ours. */
+  history(url: string): BackendHistoryPoint[] {
+    const replica = this.#replicas.find((one) => one.url === url);
+    if (!replica) throw new Invalid(`The backend ${this.name} has no server ${url}.`);
+    return this.#figures.history(replica);
+  }
+
+  /** Milliseconds between the points of `history`. */
+  get historyStepMs(): number {
+    return this.#options.figureStepMs ?? FIGURE_STEP_MS;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = new Unavailable(`The backend ${this.name} is closed.`);
+    this.#figures.close();
+    this.#dispatcher.close(this.#closed);
+    this.#anyServer.close(this.#closed);
+    await Promise.all(this.#replicas.map((replica) => replica.close()));
+  }
+
+  async #admit(
+    replica: Replica,
+    server: InferenceBackend,
+    found: BackendCapabilities,
+    version: string,
+  ): Promise<string> {
+    const other = this.#replicas.find((one) => one !== replica && one.capabilities);
+    const wanted = this.#announced ?? replica.capabilities ?? null;
+    const reference = wanted ?? (other?.capabilities ? { ...other.capabilities, contextLength: 0 } : null);
+    const problem = reference && disagreement({ url: replica.url, backend: this.name }, found, reference);
+    if (problem) throw new Invalid(problem);
+    return this.#weights.bringUpToDate(replica, server, version);
+  }
+
+  /** Until something is known of the servers: one serves, or all were asked once. */
+  async #known(): Promise<void> {
+    await Promise.all(this.#replicas.map((replica) => replica.tried));
+  }
+
+  #unavailable(): Unavailable {
+    return new Unavailable(this.trouble() ?? `No server of the backend ${this.name} has answered yet.`, {
+      retry: true,
+      reached: false,
+    });
+  }
+
+  #limitOf(replica: Replica): number {
+    return (
+      this.#options.maxInFlight ?? replica.capabilities?.maxInFlight ?? this.#options.expected?.maxInFlight ?? IN_FLIGHT
+    );
+  }
+
+  #usable(): Replica[] {
+    if (this.#paused) return [];
+    return this.#replicas.filter((replica) => replica.serving && !replica.updating);
+  }
+
+  #changed(): void {
+    if (this.#closed) return;
+    const usable = new Set(this.#usable());
+    this.#stopped.set(usable.size === 0);
+    this.#dispatcher.changed((replica) => ({
+      usable: usable.has(replica),
+      newest: this.#weights.isNewest(replica),
+      maxInFlight: this.#limitOf(replica),
+      maxTokens: this.#options.tokensInFlight ?? Number.POSITIVE_INFINITY,
+    }));
+    this.#anyServer.changed();
+  }
+
+  #statusOf(replica: Replica): ReplicaStatus {
+    const { url, serving, updating, version, errors, lastError } = replica;
+    const state = updating ? 'updating' : !serving ? 'down' : this.#paused ? 'paused' : 'healthy';
+    const behind = this.#weights.isNewest(replica) ? null : `It serves ${version}; others serve newer weights.`;
+    return {
+      url,
+      state,
+      reason: serving ? behind : replica.reason,
+      ...this.#dispatcher.loadOf(replica),
+      weightVersion: version,
+      errors,
+      lastError,
+      figures: this.#figures.figuresOf(replica),
+    };
+  }
+}

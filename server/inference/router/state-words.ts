@@ -1,0 +1,28 @@
+/** How the servers of a backend are, in the words a person reads. */
+import type { Replica } from './replica';
+
+/** Why nobody can be served now; the caller knows that it is so. */
+export function troubleOf(
+  backend: string,
+  replicas: readonly Replica[],
+  { paused, updatingTo }: { paused: boolean; updatingTo: string | null },
+): string {
+  if (paused) return `An operator paused the backend ${backend}; requests wait until it is resumed.`;
+  if (updatingTo !== null && replicas.some((replica) => replica.updating))
+    return `The weights of the backend ${backend} are being changed to ${updatingTo}; requests wait until that is done.`;
+  const [first, ...others] = replicas;
+  const more = others.length > 0 ? ` The other ${others.length} cannot be used either.` : '';
+  return `No server of the backend ${backend} can be used, and requests wait until one can. ${first?.url}: ${first?.reason}${more}`;
+}
+
+/** What serves, and the first that does not. */
+export function healthOf(replicas: readonly Replica[], modelName: string, weights: string | null): string {
+  const serving = replicas.filter((replica) => replica.serving);
+  const who =
+    replicas.length === 1
+      ? `The server ${replicas[0]?.url} serves`
+      : `${serving.length} of ${replicas.length} servers serve`;
+  const down = replicas.find((replica) => !replica.serving);
+  const missing = down ? ` ${down.url} does not: ${down.reason}` : '';
+  return `${who} ${modelName}, weights ${weights}.${missing}`;
+}
