@@ -30,5 +30,7 @@ export function tokensOf(pieces: readonly (Piece | string)[]): WireTokens {
     byteEnds,
     policyLogprobs: null,
     refLogprobs: null,
+    entropy: null,
+    alternatives: null,
   };
 }

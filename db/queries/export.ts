@@ -1,6 +1,6 @@
 /** A run's token sequences in order, page by page, for the export; and how much an exact export leaves out. */
 import { and, asc, eq, inArray, sql } from 'drizzle-orm';
-import type { TokenSequence } from '../../server/core/tokens/chunk';
+import type { TokenExtras, TokenSequence } from '../../server/core/tokens/chunk';
 import type { LogprobKind } from '../../server/core/vocabulary';
 import type { Queryable } from '../connection';
 import { groups, tokenSequences, trajectories } from '../schema';
@@ -13,7 +13,9 @@ export interface ExportRow {
   hasSignal: boolean | null;
   taskId: string;
   trajectory: typeof trajectories.$inferSelect;
-  sequence: (TokenSequence & { logprobKind: LogprobKind; truncated: boolean; approximate: boolean }) | null;
+  sequence:
+    | (TokenSequence & TokenExtras & { logprobKind: LogprobKind; truncated: boolean; approximate: boolean })
+    | null;
 }
 
 export type ExportCursor = Pick<ExportRow, 'groupPosition'> & { member: number; sequenceIndex: number };

@@ -1,6 +1,6 @@
 /** Typed arrays to the binary columns of token_sequences and back. Little-endian, as every machine this runs on is. */
 import { Invalid } from '../../server/core/errors';
-import type { TokenSequence, WeightSpan } from '../../server/core/tokens/chunk';
+import type { TokenExtras, TokenSequence, WeightSpan } from '../../server/core/tokens/chunk';
 
 export interface TokenColumns {
   length: number;
@@ -46,12 +46,29 @@ export function toTokenColumns(sequence: Omit<TokenSequence, 'index' | 'weightVe
   };
 }
 
+/** The columns of TokenExtras, as they are stored. */
+export interface ExtraColumns {
+  entropy: Uint8Array | null;
+  alternativesK: number | null;
+  alternativeIds: Uint8Array | null;
+  alternativeLogprobs: Uint8Array | null;
+}
+
+export function toExtraColumns({ entropy, alternatives }: TokenExtras): ExtraColumns {
+  return {
+    entropy: entropy && asBytes(entropy),
+    alternativesK: alternatives?.k ?? null,
+    alternativeIds: alternatives && asBytes(alternatives.ids),
+    alternativeLogprobs: alternatives && asBytes(alternatives.logprobs),
+  };
+}
+
 /** Copies, so that the arrays are aligned and hold on to nothing of the driver's buffers. */
 export function fromTokenColumns(
-  row: TokenColumns & { sequenceIndex: number; weightVersions: WeightSpan[] },
-): TokenSequence {
-  const four = (column: Uint8Array): ArrayBuffer => {
-    if (column.byteLength !== row.length * 4)
+  row: TokenColumns & Partial<ExtraColumns> & { sequenceIndex: number; weightVersions: WeightSpan[] },
+): TokenSequence & TokenExtras {
+  const four = (column: Uint8Array, each = 1): ArrayBuffer => {
+    if (column.byteLength !== row.length * 4 * each)
       throw new Invalid('A stored token sequence is damaged: a column has the wrong length.', { length: row.length });
     return new Uint8Array(column).buffer;
   };
@@ -67,5 +84,14 @@ export function fromTokenColumns(
     byteEnds: new Uint32Array(four(row.byteEnds)),
     policyLogprobs: row.policyLogprobs && new Float32Array(four(row.policyLogprobs)),
     refLogprobs: row.refLogprobs && new Float32Array(four(row.refLogprobs)),
+    entropy: row.entropy ? new Float32Array(four(row.entropy)) : null,
+    alternatives:
+      row.alternativesK && row.alternativeIds && row.alternativeLogprobs
+        ? {
+            k: row.alternativesK,
+            ids: new Int32Array(four(row.alternativeIds, row.alternativesK)),
+            logprobs: new Float32Array(four(row.alternativeLogprobs, row.alternativesK)),
+          }
+        : null,
   };
 }

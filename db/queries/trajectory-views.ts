@@ -1,7 +1,7 @@
 /** Reading trajectories: one in detail, its tokens, and a run's for export. */
 import { and, asc, eq } from 'drizzle-orm';
 import { NotFound } from '../../server/core/errors';
-import type { TokenSequence } from '../../server/core/tokens/chunk';
+import type { TokenExtras, TokenSequence } from '../../server/core/tokens/chunk';
 import type { TrajectoryDetail } from '../../server/core/views';
 import type { LogprobKind } from '../../server/core/vocabulary';
 import type { Queryable } from '../connection';
@@ -92,7 +92,9 @@ export async function getTrajectory(q: Queryable, trajectoryId: string): Promise
 export async function getTokenSequence(
   q: Queryable,
   input: { trajectoryId: string; sequenceIndex: number },
-): Promise<(TokenSequence & { logprobKind: LogprobKind; truncated: boolean; approximate: boolean }) | null> {
+): Promise<
+  (TokenSequence & TokenExtras & { logprobKind: LogprobKind; truncated: boolean; approximate: boolean }) | null
+> {
   const [row] = await q
     .select()
     .from(tokenSequences)

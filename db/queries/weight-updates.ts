@@ -105,14 +105,30 @@ export async function listWeightUpdates(
   const [counted] = await q.select({ total: sql<number>`count(*)::int` }).from(weightUpdates).where(ofBackend);
   const shown = rows.slice(0, limit);
   return {
-    items: shown.map(({ update, requestedBy }) => {
-      const { backendId: _, leaseUntilMs, ...view } = update;
-      const abandoned = view.status === 'running' && leaseUntilMs < input.nowMs;
-      return { ...view, requestedBy, ...(abandoned ? { status: 'failed' as const, error: ABANDONED } : {}) };
-    }),
+    items: shown.map((row) => asView(row, input.nowMs)),
     nextCursor: rows.length > limit ? String(shown.at(-1)?.update.number) : null,
     total: counted?.total ?? 0,
   };
+}
+
+/** Throws NotFound. */
+export async function getWeightUpdate(q: Queryable, input: { id: string; nowMs: number }): Promise<WeightUpdateView> {
+  const [row] = await q
+    .select({ update: weightUpdates, requestedBy: users.name })
+    .from(weightUpdates)
+    .leftJoin(users, eq(users.id, weightUpdates.requestedBy))
+    .where(eq(weightUpdates.id, input.id));
+  if (!row) throw new NotFound(`There is no weight update ${input.id}.`);
+  return asView(row, input.nowMs);
+}
+
+function asView(
+  { update, requestedBy }: { update: typeof weightUpdates.$inferSelect; requestedBy: string | null },
+  nowMs: number,
+): WeightUpdateView {
+  const { backendId: _, leaseUntilMs, ...view } = update;
+  const abandoned = view.status === 'running' && leaseUntilMs < nowMs;
+  return { ...view, requestedBy, ...(abandoned ? { status: 'failed' as const, error: ABANDONED } : {}) };
 }
 
 /** Labels of the weights a backend was given with success, oldest first. */

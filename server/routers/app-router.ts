@@ -1,12 +1,11 @@
 /** Everything a page or a program can ask, in one router. The browser imports its type only. */
-import type { AuditEntryView, BackendSummary, Page, Viewer } from '../core/views';
+import type { AuditEntryView, Page, Viewer } from '../core/views';
 import { listAuditInput } from '../services/audit/audit-inputs';
 import { listAudit } from '../services/audit/list-audit';
-import { addBackend, addBackendInput } from '../services/backends/add-backend';
-import { listBackends } from '../services/backends/list-backends';
 import { currentViewer } from '../services/people/current-viewer';
 import { makeOneTimeToken } from '../services/people/make-one-time-token';
 import { makeOneTimeTokenInput } from '../services/people/people-inputs';
+import { backendsRouter } from './backends-router';
 import { datasetsRouter } from './datasets-router';
 import { runsRouter } from './runs-router';
 import { skillsRouter } from './skills-router';
@@ -21,14 +20,7 @@ export const appRouter = router({
   trajectories: trajectoriesRouter,
   skills: skillsRouter,
   datasets: datasetsRouter,
-  backends: router({
-    list: procedures.viewer.query(({ ctx }): Promise<BackendSummary[]> => listBackends({ ctx: ctx.serviceContext })),
-    add: procedures.operator
-      .input(addBackendInput)
-      .mutation(
-        ({ ctx, input }): Promise<{ name: string; changed: boolean }> => addBackend({ ctx: ctx.serviceContext, input }),
-      ),
-  }),
+  backends: backendsRouter,
   audit: router({
     list: procedures.viewer
       .input(listAuditInput)

@@ -1,6 +1,6 @@
 /** Runs: input schema → verb → output. */
 import { type TrackedEnvelope, tracked } from '@trpc/server';
-import type { FailureCount, Page, RunDetail, RunFeedEntry, RunSummary } from '../core/views';
+import type { FailureCount, Page, RunDetail, RunFeedEntry, RunSummary, ScoreJobView } from '../core/views';
 import { followRunFeed } from '../realtime/follow-run-feed';
 import { cancelRun } from '../services/runs/cancel-run';
 import { countExported } from '../services/runs/export-run';
@@ -9,6 +9,10 @@ import { listFailures } from '../services/runs/list-failures';
 import { listRuns } from '../services/runs/list-runs';
 import { feedInput, listRunsInput, runIdInput, startRunInput } from '../services/runs/run-inputs';
 import { startRun } from '../services/runs/start-run';
+import { cancelScore } from '../services/scores/cancel-score';
+import { scoreRunInput } from '../services/scores/score-inputs';
+import { scoreRun } from '../services/scores/score-run';
+import { scoreStatus } from '../services/scores/score-status';
 import { toTrpcError } from './error-mapping';
 import { procedures, router } from './trpc';
 
@@ -43,6 +47,16 @@ export const runsRouter = router({
     await cancelRun({ ctx: ctx.serviceContext, input });
     return { runId: input.runId };
   }),
+  /** Begins to fill ref or policy log-probabilities in the background. */
+  score: procedures.operator
+    .input(scoreRunInput)
+    .mutation(({ ctx, input }): Promise<ScoreJobView> => scoreRun({ ctx: ctx.serviceContext, input })),
+  scoreStatus: procedures.viewer
+    .input(runIdInput)
+    .query(({ ctx, input }): Promise<ScoreJobView | null> => scoreStatus({ ctx: ctx.serviceContext, input })),
+  cancelScore: procedures.operator
+    .input(runIdInput)
+    .mutation(({ ctx, input }): Promise<{ runId: string }> => cancelScore({ ctx: ctx.serviceContext, input })),
   /** Batches of up to 100 entries in order; the id of a batch is the `seq` of its last entry, and resumes after it. */
   feed: procedures.viewer.input(feedInput).subscription(async function* ({
     ctx,

@@ -32,6 +32,9 @@ export interface ScoreSource {
   backend: string;
   weightVersion: string;
   atMs: number;
+  /** What it also brought: so many alternatives a token, and entropy. Absent: none. */
+  alternatives?: number;
+  entropy?: boolean;
 }
 
 /** What scoring may bring beside the log-probabilities: NaN and id −1 where there is nothing. */

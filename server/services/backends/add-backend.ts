@@ -1,50 +1,59 @@
-/** Makes a backend known, or changes its settings. Settings hold no secret. */
-import { z } from 'zod';
-import { listBackends, saveBackend } from '../../../db/queries/catalog';
-import type { JsonObject } from '../../core/vocabulary';
-import { auditEntry } from '../../observability/audit';
+/**
+ * Makes a backend known, or changes what it consists of: a model file, or the addresses of servers, which are asked first.
+ * Settings hold no secret; a key is sealed and stored on its own.
+ */
+import type { z } from 'zod';
+import { listBackends } from '../../../db/queries/catalog';
+import { Invalid } from '../../core/errors';
+import type { BackendCheck, RemoteKind } from '../../core/inference';
 import { requireRole, type ServiceContext } from '../context';
-import { nameSchema, parseInput } from '../inputs';
+import { parseInput } from '../inputs';
+import { readBackendKeys } from '../secrets/backend-keys';
+import { addBackendInput, type RemoteBackendInput } from './backend-inputs';
+import { remoteSettingsOf, storedSettings, urlsOf } from './backend-settings';
+import { checkServers, requireOneBackend } from './check-servers';
+import { saveBackend } from './save-backend';
 
-export const addBackendInput = z.object({
-  name: nameSchema,
-  kind: z.literal('embedded'),
-  settings: z.object({
-    /** A .gguf file, relative to the folder of package.json, or absolute. */
-    modelPath: z.string().min(1).max(4096),
-  }),
-  /** Left as it is when absent; a new backend is then not the default. */
-  isDefault: z.boolean().optional(),
-});
-
-/** `changed` is false when everything is as it was. */
+/** `changed` is false when everything is as it was. Throws Invalid with what the servers lack. */
 export async function addBackend({
   ctx,
   input,
 }: {
   ctx: ServiceContext;
   input: z.input<typeof addBackendInput>;
-}): Promise<{ name: string; changed: boolean }> {
+}): Promise<{ name: string; changed: boolean; checks: BackendCheck[] }> {
   requireRole(ctx, 'operator', 'Adding a backend');
-  const { name, kind, settings, isDefault: wanted } = parseInput(addBackendInput, input);
-  return ctx.database.db.transaction(async (tx) => {
-    const known = (await listBackends(tx)).find((row) => row.name === name);
-    const isDefault = wanted ?? known?.isDefault ?? false;
-    const same = known?.kind === kind && known.isDefault === isDefault && sameSettings(known.settings, settings);
-    if (same) return { name, changed: false };
-    await saveBackend(tx, { id: ctx.ambient.newId('bck'), name, kind, settings, isDefault, nowMs: ctx.ambient.now() });
-    await auditEntry(tx, ctx, {
-      actionType: known ? 'change_backend' : 'add_backend',
-      resource: `backend://${name}`,
-      operation: 'save',
-      status: 'success',
-      details: { kind, settings, isDefault },
-    });
-    return { name, changed: true };
-  });
+  const wanted = parseInput(addBackendInput, input);
+  const { name, isDefault } = wanted;
+  if (wanted.kind === 'embedded') {
+    const changed = await saveBackend(ctx, { name, kind: wanted.kind, settings: wanted.settings, isDefault });
+    return { name, changed, checks: [] };
+  }
+  const { urls, model, tokenizer, contextLength, maxInFlight, tokensInFlight, key, unchecked } = wanted;
+  const checks = unchecked ? [] : await checkWanted(ctx, wanted);
+  const kind = unchecked ? requireKind(wanted) : requireOneBackend(name, checks).kind;
+  const given = { model, tokenizer, contextLength, maxInFlight, tokensInFlight, check: checks[0] };
+  const settings = storedSettings({ replicas: urls.map((url) => ({ url })), ...given });
+  const newKey = key === undefined ? undefined : { key, url: null };
+  return { name, changed: await saveBackend(ctx, { name, kind, settings, isDefault, key: newKey }), checks };
 }
 
-function sameSettings(a: JsonObject, b: JsonObject): boolean {
-  const sorted = (value: JsonObject) => JSON.stringify(Object.entries(value).sort(([x], [y]) => (x < y ? -1 : 1)));
-  return sorted(a) === sorted(b);
+async function checkWanted(ctx: ServiceContext, wanted: RemoteBackendInput): Promise<BackendCheck[]> {
+  const { kind, urls, model = null, tokenizer = null, contextLength = null, key } = wanted;
+  const keyFor = key === undefined ? await storedKeys(ctx, wanted.name) : () => key;
+  return checkServers(ctx.process, { kind, urls, model, tokenizer, contextLength }, keyFor);
+}
+
+/** A stored key goes to no server it was not given for. */
+async function storedKeys(ctx: ServiceContext, name: string): Promise<(url: string) => string | null> {
+  const known = (await listBackends(ctx.database.db)).find((row) => row.name === name);
+  if (!known) return () => null;
+  const keyFor = await readBackendKeys(ctx.database.db, ctx.process.secrets, known.id);
+  const urls = new Set(urlsOf(remoteSettingsOf(known)));
+  return (url) => (urls.has(url) ? keyFor(url) : null);
+}
+
+function requireKind({ name, kind }: RemoteBackendInput): RemoteKind {
+  if (kind === 'auto') throw new Invalid(`Say which kind of server ${name} is: without the check nobody finds out.`);
+  return kind;
 }

@@ -2,14 +2,28 @@
 import { listBackends as queryBackends } from '../../../db/queries/catalog';
 import type { BackendSummary } from '../../core/views';
 import { requireRole, type ServiceContext } from '../context';
+import { remoteSettingsOf, urlsOf } from './backend-settings';
+import { withPatience } from './patience';
 
+/** Never waits longer than `PATIENCE_MS` for one that does not answer. */
 export async function listBackends({ ctx }: { ctx: ServiceContext }): Promise<BackendSummary[]> {
   requireRole(ctx, 'viewer', 'Listing backends');
   const rows = await queryBackends(ctx.database.db);
   return Promise.all(
-    rows.map(async ({ name, kind, isDefault }) => {
-      const { ok, message, modelName } = await ctx.process.backendHealth(name);
-      return { name, kind, modelName, isDefault, health: { ok, message }, urls: [] };
+    rows.map(async (row) => {
+      const { name, kind, isDefault } = row;
+      const settings = remoteSettingsOf(row);
+      const checked = settings?.check?.capabilities?.modelName ?? settings?.model ?? null;
+      const late = { ok: false, message: 'It has not answered for 3 seconds.', modelName: checked };
+      const { ok, message, modelName } = await withPatience(ctx.process.backendHealth(name), late);
+      return {
+        name,
+        kind,
+        modelName: modelName ?? checked,
+        isDefault,
+        health: { ok, message },
+        urls: urlsOf(settings),
+      };
     }),
   );
 }

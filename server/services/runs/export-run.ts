@@ -8,7 +8,7 @@ import { countExport, type ExportCursor, type ExportRow, readExportPage } from '
 import { getRunSettings, type RunSettings } from '../../../db/queries/runs';
 import type { TrajectoryFacts } from '../../core/batch/line';
 import { batchLine, serializeBatchLine } from '../../core/batch/serialize';
-import type { FinalTrajectoryStatus } from '../../core/vocabulary';
+import type { FinalTrajectoryStatus, JsonObject } from '../../core/vocabulary';
 import { readRunOptions } from '../../rollout/run-options';
 import { requireRole, type ServiceContext } from '../context';
 import { parseInput } from '../inputs';
@@ -37,10 +37,16 @@ export async function* exportRun({
       const { sequence } = row;
       if (!sequence || (!all && (sequence.approximate || sequence.logprobKind !== 'raw'))) continue;
       if (!all && dropNoSignal && row.hasSignal === false) continue;
-      yield `${serializeBatchLine(batchLine(sequence, factsOf(run, row), sequence))}\n`;
+      const line = batchLine(sequence, factsOf(run, row), sequence);
+      yield `${serializeBatchLine({ ...line, extra: extrasOf(sequence) })}\n`;
     }
     after = page.next;
   }
+}
+
+/** Beyond the batch's own keys: entropy where it was stored, null where a token has none. */
+function extrasOf({ entropy }: { entropy: Float32Array | null }): JsonObject {
+  return entropy ? { entropy: Array.from(entropy, (value) => (Number.isFinite(value) ? value : null)) } : {};
 }
 
 function factsOf(run: RunSettings, { groupId, taskId, trajectory }: ExportRow): TrajectoryFacts {

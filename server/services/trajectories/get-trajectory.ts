@@ -46,6 +46,8 @@ export async function getTrajectory({
     logprobKind,
     approximate: false,
     truncated: false,
+    policyScoredBy: null,
+    refScoredBy: null,
   }));
   return {
     ...detail,

@@ -1,0 +1,63 @@
+/** Asks a server what it is and what it can do: one at an address, with nothing stored, or those of a backend. */
+import type { z } from 'zod';
+import { getBackend, saveBackend } from '../../../db/queries/catalog';
+import type { BackendCheck } from '../../core/inference';
+import { auditEntry } from '../../observability/audit';
+import { requireRole, type ServiceContext } from '../context';
+import { parseInput } from '../inputs';
+import { readBackendKeys } from '../secrets/backend-keys';
+import { backendNameInput, checkServerInput } from './backend-inputs';
+import { requireRemote, storedSettings, urlsOf } from './backend-settings';
+import { checkServers } from './check-servers';
+
+/** A server that cannot be used is an answer, not an error. It is asked from the studio's machine, so this is no viewer's. */
+export async function checkServer({
+  ctx,
+  input,
+}: {
+  ctx: ServiceContext;
+  input: z.input<typeof checkServerInput>;
+}): Promise<BackendCheck> {
+  requireRole(ctx, 'operator', 'Checking a server');
+  const {
+    url,
+    kind,
+    model = null,
+    tokenizer = null,
+    contextLength = null,
+    key = null,
+  } = parseInput(checkServerInput, input);
+  return ctx.process.checkServer({ url, kind, model, tokenizer, contextLength, key });
+}
+
+/** Each replica with its stored key; the check of the first one is kept. Throws NotFound. */
+export async function recheckBackend({
+  ctx,
+  input,
+}: {
+  ctx: ServiceContext;
+  input: z.input<typeof backendNameInput>;
+}): Promise<BackendCheck[]> {
+  requireRole(ctx, 'operator', 'Checking a backend');
+  const { name } = parseInput(backendNameInput, input);
+  const { row, settings } = await requireRemote(ctx, name);
+  const { model = null, tokenizer = null, contextLength = null } = settings;
+  const keyFor = await readBackendKeys(ctx.database.db, ctx.process.secrets, row.id);
+  const wanted = { kind: row.kind, urls: urlsOf(settings), model, tokenizer, contextLength };
+  const checks = await checkServers(ctx.process, wanted, keyFor);
+  await ctx.database.db.transaction(async (tx) => {
+    const { id, kind, isDefault, revision } = await getBackend(tx, name);
+    const stored = storedSettings({ ...settings, check: checks[0] });
+    // What was changed meanwhile is not what was checked.
+    if (revision === row.revision)
+      await saveBackend(tx, { id, name, kind, settings: stored, isDefault, reopen: false, nowMs: ctx.ambient.now() });
+    await auditEntry(tx, ctx, {
+      actionType: 'check_backend',
+      resource: `backend://${name}`,
+      operation: 'check',
+      status: checks.every(({ ok }) => ok) ? 'success' : 'error',
+      details: { urls: wanted.urls, failed: checks.filter(({ ok }) => !ok).map(({ url }) => url) },
+    });
+  });
+  return checks;
+}
