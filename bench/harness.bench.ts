@@ -130,7 +130,6 @@ try {
           runId: run.runId,
           seed,
           skill,
-          grammar: null,
           fresh: true,
           deadlineMs: 600_000,
           makeEnv: () =>

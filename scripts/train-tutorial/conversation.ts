@@ -3,7 +3,7 @@
  * what was sampled stays as it is, an observation is put behind the stop string as ` text\n`. Template text is encoded with
  * control tokens, everything a person, a task or a tool wrote without.
  */
-import { openingMessages } from '../../server/core/actions/prompt';
+import { formatNamed } from '../../server/core/actions/formats';
 import type { Skill } from '../../server/core/skills/skill';
 import { PROBE_TOOL } from './search-task';
 
@@ -16,7 +16,7 @@ export const END_OF_TURN = '<|im_end|>';
 export function encodeOpening(encode: Encode, skill: Skill, prompt: string): number[] {
   const task = { taskId: 'task', prompt, answer: null, metadata: {}, skill: skill.skillName };
   const ids: number[] = [];
-  for (const { role, content } of openingMessages(skill, [PROBE_TOOL], task)) {
+  for (const { role, content } of formatNamed('react').openingMessages(skill, [PROBE_TOOL], task, true)) {
     ids.push(...encode(`<|im_start|>${role}\n`, true), ...encode(content, false), ...encode(`${END_OF_TURN}\n`, true));
   }
   ids.push(...encode('<|im_start|>assistant\n', true));

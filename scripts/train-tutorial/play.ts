@@ -4,7 +4,9 @@
  * without an answer gets its observation as a new user message; after `maxRounds` turns without an answer the game is over.
  */
 import type { LlamaContextSequence, LlamaModel, Token } from 'node-llama-cpp';
-import { type ParsedTurn, parseReact } from '../../server/core/actions/react';
+import type { ParsedTurn } from '../../server/core/actions/format';
+import { formatNamed } from '../../server/core/actions/formats';
+import { parseReact } from '../../server/core/actions/react';
 import type { Skill } from '../../server/core/skills/skill';
 import { END_OF_TURN, type Encode, encodeObservation, encodeOpening } from './conversation';
 import { answerCall, type SearchTask } from './search-task';
@@ -83,6 +85,7 @@ async function sampleTurn(
   seed: number,
 ): Promise<{ text: string; parsed: ParsedTurn; end: 'stop' | 'eos' | 'length' }> {
   const { temperature, topP, topK, minP, maxTokensPerTurn } = skill.sampling;
+  const stops = formatNamed('react').stopStrings(skill);
   const options = { temperature, topP, topK, minP, seed, yieldEogToken: true };
   const written: Token[] = [];
   const prompt = game.ids.slice(sequence.nextTokenIndex) as Token[];
@@ -91,12 +94,12 @@ async function sampleTurn(
     written.push(token);
     game.logprobs.push(Math.log(confidence));
     if (model.isEogToken(token)) end = 'eos';
-    else if (skill.stop.some((stop) => model.detokenize(written).endsWith(stop))) end = 'stop';
+    else if (stops.some((stop) => model.detokenize(written).endsWith(stop))) end = 'stop';
     if (end !== 'length' || written.length >= maxTokensPerTurn) break;
   }
   game.ids.push(...written);
   const text = model.detokenize(end === 'eos' ? written.slice(0, -1) : written);
-  const stop = end === 'stop' ? skill.stop.find((candidate) => text.endsWith(candidate)) : undefined;
+  const stop = end === 'stop' ? stops.find((candidate) => text.endsWith(candidate)) : undefined;
   const own = stop === undefined ? text : text.slice(0, -stop.length);
   return { text, parsed: parseReact(new TextEncoder().encode(own), end === 'eos' ? null : end), end };
 }

@@ -2,6 +2,7 @@
  * The session's events: what happened, in order, never changed. Everything a page shows of a trajectory is
  * folded from these. `tokens` travels beside the data in binary (see core/tokens/wire).
  */
+import type { TrajectoryFormat } from './actions/format';
 import type { TokenChunk, WeightSpan } from './tokens/chunk';
 import type {
   FinalTrajectoryStatus,
@@ -13,9 +14,25 @@ import type {
   ToolStatus,
 } from './vocabulary';
 
+/** A message as chat templates read it; the keys are theirs. */
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant' | 'tool';
   content: string;
+  /** Thinking of an assistant turn, for templates that want it beside the content. */
+  thinking?: string;
+  /** Calls of an assistant turn; absent where there are none. */
+  tool_calls?: ChatToolCall[];
+  /** Of a tool message: the function and the call it answers. */
+  name?: string;
+  tool_call_id?: string;
+}
+
+export interface ChatToolCall {
+  /** Nine letters and digits. */
+  id: string;
+  type: 'function';
+  /** Arguments as an object: servers that want them as a string of JSON are handed one where they are spoken to. */
+  function: { name: string; arguments: JsonObject };
 }
 
 /** A tool call as parsed from the model's text. `arguments` is null when the text did not parse. */
@@ -53,6 +70,8 @@ export interface EventData {
     tools: string[];
     sequenceIndex: number;
     reason: 'start' | 'template_broke_prefix' | 'compacted';
+    /** With `start`: how the trajectory's turns are read. Absent in older logs, which are ReAct. */
+    actionFormat?: TrajectoryFormat;
   };
   'generation.started': { stepNumber: number; attempt: number; promptTokens: number; maxTokens: number };
   'generation.completed': {

@@ -1,139 +1,110 @@
 /**
  * Builds the ids the model sees. Nothing that was sampled is ever encoded again: a prompt is encoded once, and what
- * comes between two turns is found by rendering the model's own template with and without the new message and
- * encoding only the text between.
- *
- * What a person, a task or a tool wrote is encoded with control strings off. To find it in the rendered template it is
- * rendered under a random mark first and put in its place afterwards, so it cannot imitate the template.
+ * comes between two turns is found by rendering the model's own template with and without the new messages and
+ * encoding only the text between. What others wrote is encoded with control strings off; see marks.ts.
  */
+import type { ActionFormat } from '../core/actions/format';
+import type { PromptTool } from '../core/actions/prompt';
 import type { ChatMessage } from '../core/events';
 import type { TokenChunk } from '../core/tokens/chunk';
-import { type SegmentKind, segmentCode } from '../core/vocabulary';
-import type { EncodedText, InferenceBackend } from '../inference/backend';
+import { segmentCode } from '../core/vocabulary';
+import type { InferenceBackend } from '../inference/backend';
+import { Marks, type Piece } from './marks';
 
 type Encoder = Pick<InferenceBackend, 'tokenize' | 'applyTemplate'>;
-
-interface Piece {
-  text: string;
-  kind: SegmentKind;
-  /** Whether control strings in it are control tokens: true for what the template wrote, false for everything else. */
-  special: boolean;
-}
 
 /**
  * The prompt of a new token sequence: mask 0, step -1. The template sees what earlier assistant turns really said (it
  * may drop parts, such as thinking blocks); of each, the part it kept is encoded as plain text.
+ * @param tools what the template is told
  */
 export async function encodePrompt(
   backend: Encoder,
-  messages: ChatMessage[],
+  messages: readonly ChatMessage[],
   random: () => number,
+  tools: PromptTool[] = [],
 ): Promise<TokenChunk> {
-  const marks = messages.map((_, i) => mark(i, random));
-  const rendered = await backend.applyTemplate(
-    messages.map((m, i) => ({
-      role: m.role,
-      content: m.role === 'assistant' ? m.content + marks[i] : (marks[i] as string),
-    })),
-    { addGenerationPrompt: true },
-  );
-  return encodePieces(backend, splitAtMarks(rendered, messages, marks), -1);
+  const marks = new Marks(messages, random);
+  const rendered = await backend.applyTemplate(marks.messages, { addGenerationPrompt: true, tools });
+  return encodePieces(backend, marks.cut(rendered), -1);
 }
 
 /** What stands between a turn that ended at `Observation:` and the next: the observation itself. */
 export function encodeInTurn(backend: Encoder, text: string, step: number): Promise<TokenChunk> {
-  return encodePieces(backend, [{ text, kind: 'observation', special: false }], step);
+  return encodePieces(backend, [{ text, kind: 'observation', special: false, field: null }], step);
 }
 
 /**
- * What stands between a turn that ended by itself and the next: closing tokens, the new message, the opening of the
- * next turn. Null when the template does not extend what it rendered before (it rewrote an earlier turn): then a new
- * token sequence begins.
- * @param before the conversation up to the turn, @param turn the turn's whole text
+ * What stands between a turn that ended by itself and the next: closing tokens, the new messages, the opening of the
+ * next turn. Null when the template does not extend what it rendered before (it rewrote an earlier turn, or left out
+ * part of this one): then a new token sequence begins.
+ * @param before the conversation up to the turn, @param added the turn's own message and those behind it
  * @param endOfTurn text of the end-of-turn token when the model sampled it, else null
  */
-export async function encodeNextMessage(
+export async function encodeReply(
   backend: Encoder,
   input: {
-    before: ChatMessage[];
-    turn: string;
+    format: ActionFormat;
+    before: readonly ChatMessage[];
+    added: readonly ChatMessage[];
+    tools: PromptTool[];
     endOfTurn: string | null;
-    message: ChatMessage;
     step: number;
     random: () => number;
   },
 ): Promise<TokenChunk | null> {
-  const { before, turn, endOfTurn, message } = input;
-  const ours = mark(before.length, input.random);
-  const prompt = await backend.applyTemplate(before, { addGenerationPrompt: true });
-  const after = await backend.applyTemplate(
-    [...before, { role: 'assistant', content: turn }, { role: message.role, content: ours }],
-    {
-      addGenerationPrompt: true,
-    },
-  );
-  const sampled = prompt + turn;
-  if (!after.startsWith(sampled)) return null;
-  let rest = after.slice(sampled.length);
-  if (endOfTurn !== null) {
-    if (!rest.startsWith(endOfTurn)) return null;
-    rest = rest.slice(endOfTurn.length);
-  }
-  if (!rest.includes(ours)) return null;
-  return encodePieces(backend, splitAtMarks(rest, [message], [ours]), input.step, 'observation');
-}
-
-function mark(i: number, random: () => number): string {
-  const noise = Array.from({ length: 4 }, () => Math.floor(random() * 0x100000000).toString(36)).join('');
-  return `m${i}x${noise}x`;
-}
-
-function splitAtMarks(rendered: string, messages: ChatMessage[], marks: string[]): Piece[] {
-  const pieces: Piece[] = [];
-  let at = 0;
-  messages.forEach((message, i) => {
-    const found = rendered.indexOf(marks[i] as string, at);
-    // A template may leave a message out (an empty system message); then there is nothing to put in its place.
-    if (found === -1) return;
-    const kept = message.role === 'assistant' ? commonEnd(message.content, rendered.slice(at, found)) : 0;
-    const content =
-      message.role === 'assistant' ? message.content.slice(message.content.length - kept) : message.content;
-    const kind = message.role === 'system' || message.role === 'user' ? message.role : 'template';
-    pieces.push({ text: rendered.slice(at, found - kept), kind: 'template', special: true });
-    pieces.push({ text: content, kind, special: false });
-    at = found + (marks[i] as string).length;
+  const { before, added, tools, format } = input;
+  const marks = new Marks([...before, ...added], input.random);
+  const prompt = await backend.applyTemplate(marks.messages.slice(0, before.length), {
+    addGenerationPrompt: true,
+    tools,
   });
-  pieces.push({ text: rendered.slice(at), kind: 'template', special: true });
-  return pieces.filter((piece) => piece.text !== '');
+  const after = await backend.applyTemplate(marks.messages, { addGenerationPrompt: true, tools });
+  if (!after.startsWith(prompt)) return null;
+  const pieces = marks.cut(after.slice(prompt.length));
+  const kept = new Set(pieces.map((piece) => piece.field));
+  if (marks.fields.some((field) => field.message >= before.length && !kept.has(field))) return null;
+  const ownEnd = pieces.findLastIndex((piece) => piece.field?.message === before.length);
+  const own = pieces[ownEnd]?.field ?? null;
+  const [closing, ...rest] = pieces.slice(ownEnd + 1);
+  // A template that writes nothing behind a turn would let the next message run into it.
+  if (!closing || closing.field !== null) return null;
+  const text = closingText(closing.text, own?.isArguments ? format.callEnd : null, input.endOfTurn, format.endTokens);
+  if (text === null) return null;
+  const following = [{ ...closing, text }, ...rest].filter((piece) => piece.text !== '');
+  return encodePieces(backend, following.map(asObservation), input.step);
 }
 
-/** How many characters two strings share at their end. */
-function commonEnd(a: string, b: string): number {
-  let n = 0;
-  while (n < a.length && n < b.length && a[a.length - 1 - n] === b[b.length - 1 - n]) n++;
-  return n;
+/**
+ * What the template writes behind a turn, without what was sampled already: the end of its last call, and the
+ * end-of-turn token, or another one that says the same. Null when it cannot be told apart.
+ */
+function closingText(
+  text: string,
+  callEnd: RegExp | null,
+  endOfTurn: string | null,
+  endTokens: readonly string[],
+): string | null {
+  const end = callEnd === null ? '' : callEnd.exec(text)?.[0];
+  if (end === undefined) return null;
+  const rest = text.slice(end.length);
+  if (endOfTurn === null) return rest;
+  const written = rest.startsWith(endOfTurn)
+    ? endOfTurn
+    : endTokens.includes(endOfTurn)
+      ? endTokens.find((token) => rest.startsWith(token))
+      : undefined;
+  return written === undefined ? null : rest.slice(written.length);
 }
 
-async function encodePieces(
-  backend: Encoder,
-  pieces: Piece[],
-  step: number,
-  contentKind?: SegmentKind,
-): Promise<TokenChunk> {
-  const encoded = await Promise.all(pieces.map((piece) => backend.tokenize(piece.text, { special: piece.special })));
-  return unsampledChunk(
-    encoded.map((text, i) => {
-      const { kind, special } = pieces[i] as Piece;
-      return { text, kind: contentKind && !special ? contentKind : kind };
-    }),
-    step,
-  );
-}
+/** What the next turn is told is its observation, whichever role the template gave it. */
+const asObservation = (piece: Piece): Piece => (piece.special ? piece : { ...piece, kind: 'observation' });
 
 /** Tokens the policy did not sample: mask 0, no log-probability. */
-function unsampledChunk(parts: { text: EncodedText; kind: SegmentKind }[], step: number): TokenChunk {
-  const n = parts.reduce((sum, part) => sum + part.text.ids.length, 0);
-  const byteCount = parts.reduce((sum, part) => sum + part.text.bytes.length, 0);
+async function encodePieces(backend: Encoder, pieces: readonly Piece[], step: number): Promise<TokenChunk> {
+  const encoded = await Promise.all(pieces.map(({ text, special }) => backend.tokenize(text, { special })));
+  const n = encoded.reduce((sum, text) => sum + text.ids.length, 0);
+  const byteCount = encoded.reduce((sum, text) => sum + text.bytes.length, 0);
   const chunk: TokenChunk = {
     ids: new Int32Array(n),
     logprobs: new Float32Array(n).fill(Number.NaN),
@@ -145,13 +116,13 @@ function unsampledChunk(parts: { text: EncodedText; kind: SegmentKind }[], step:
   };
   let at = 0;
   let byteAt = 0;
-  for (const { text, kind } of parts) {
-    chunk.ids.set(text.ids, at);
-    chunk.segment.fill(segmentCode(kind), at, at + text.ids.length);
-    chunk.bytes.set(text.bytes, byteAt);
-    for (let i = 0; i < text.ids.length; i++) chunk.byteEnds[at + i] = byteAt + (text.byteEnds[i] as number);
-    at += text.ids.length;
-    byteAt += text.bytes.length;
-  }
+  encoded.forEach(({ ids, bytes, byteEnds }, k) => {
+    chunk.ids.set(ids, at);
+    chunk.segment.fill(segmentCode((pieces[k] as Piece).kind), at, at + ids.length);
+    chunk.bytes.set(bytes, byteAt);
+    for (let i = 0; i < ids.length; i++) chunk.byteEnds[at + i] = byteAt + (byteEnds[i] as number);
+    at += ids.length;
+    byteAt += bytes.length;
+  });
   return chunk;
 }

@@ -2,6 +2,8 @@
  * What a trajectory's log says, folded event by event. Holds nothing that is not in the log, so a worker that dies
  * loses nothing: the next one folds the same events and goes on.
  */
+import { REACT_TRAJECTORY, type Reply, type TrajectoryFormat, type TurnEnd } from '../core/actions/format';
+import { formatNamed } from '../core/actions/formats';
 import type { ChatMessage, EventData, SessionEvent, ToolResult } from '../core/events';
 import { SequenceBuilder } from '../core/tokens/builder';
 import type { LogprobKind } from '../core/vocabulary';
@@ -21,12 +23,15 @@ export interface OpenTurn {
 
 export interface TrajectoryState {
   phase: Phase;
+  format: TrajectoryFormat;
   /** The conversation in front of the open assistant turn. */
   messages: ChatMessage[];
   /** Text of the open assistant turn: sampled text and the observations inside it. */
   assistant: string;
   sequences: SequenceBuilder[];
   logprobKinds: LogprobKind[];
+  /** Labels of the weights that sampled it, in order of first use. */
+  weightVersions: string[];
   stepNumber: number;
   /** Generations begun for the step at hand; more than one after a crash or a retry. */
   attempts: number;
@@ -38,10 +43,12 @@ export interface TrajectoryState {
 export function newTrajectoryState(): TrajectoryState {
   return {
     phase: 'render',
+    format: REACT_TRAJECTORY,
     messages: [],
     assistant: '',
     sequences: [],
     logprobKinds: [],
+    weightVersions: [],
     stepNumber: 0,
     attempts: 0,
     turn: null,
@@ -57,9 +64,30 @@ export function currentSequence(state: TrajectoryState): SequenceBuilder {
   return sequence;
 }
 
-/** How an observation goes on in the conversation, decided by how the turn ended. */
-export function endedAtStopString(generation: EventData['generation.completed']): boolean {
-  return generation.stopString !== null;
+/** How the open turn came to its end. */
+export function turnEndOf(state: TrajectoryState, generation: EventData['generation.completed']): TurnEnd {
+  const { finishReason, stopString } = generation;
+  return { finishReason, stopString, startsInThought: state.format.startsInThought };
+}
+
+/** What is written behind a turn that goes on with its observation, or null when it ends and messages follow. */
+export function inTurnText(state: TrajectoryState, completed: EventData['step.completed']): string | null {
+  if (!state.turn) return null;
+  return formatNamed(state.format.name).inTurn(state.turn.generation.stopString, completed.observation);
+}
+
+/** What the open turn and its results add to the conversation. */
+export function replyOf(state: TrajectoryState, completed: EventData['step.completed']): Reply {
+  if (!state.turn) throw new Error('There is no turn to go on after.');
+  const { generation } = state.turn;
+  return formatNamed(state.format.name).reply({
+    ...turnEndOf(state, generation),
+    text: state.assistant + generation.text,
+    stepNumber: completed.step_number,
+    results: completed.results,
+    problem: completed.problem,
+    observation: completed.observation,
+  });
 }
 
 /** Logs from before engines were told apart say nothing; there, every end-of-turn token was sampled. */
@@ -67,13 +95,11 @@ export function endTokenWasSampled(generation: EventData['generation.completed']
   return generation.endTokenSampled ?? generation.finishReason === 'eos';
 }
 
-export const inTurnObservation = (text: string): string => ` ${text}\n`;
-export const messageObservation = (text: string): string => `Observation: ${text}`;
-
 export function foldEvent(state: TrajectoryState, event: SessionEvent): void {
   switch (event.type) {
     case 'prompt.rendered': {
       state.messages = event.data.messages;
+      if (event.data.actionFormat) state.format = event.data.actionFormat;
       state.assistant = '';
       const sequence = new SequenceBuilder(event.data.sequenceIndex);
       if (event.tokens) sequence.append(event.tokens);
@@ -88,8 +114,10 @@ export function foldEvent(state: TrajectoryState, event: SessionEvent): void {
       const sequence = currentSequence(state);
       const start = sequence.length;
       if (event.tokens) sequence.append(event.tokens);
-      for (const span of event.weights ?? [])
+      for (const span of event.weights ?? []) {
         sequence.appendWeights({ version: span.version, start: start + span.start, end: start + span.end });
+        if (!state.weightVersions.includes(span.version)) state.weightVersions.push(span.version);
+      }
       state.logprobKinds.push(event.data.logprobKind);
       state.turn = {
         generation: event.data,
@@ -114,15 +142,11 @@ export function foldEvent(state: TrajectoryState, event: SessionEvent): void {
       const { turn } = state;
       if (event.tokens) currentSequence(state).append(event.tokens);
       if (turn) {
-        const sampled = state.assistant + turn.generation.text;
-        if (endedAtStopString(turn.generation)) {
-          state.assistant = `${sampled}${turn.generation.stopString}${inTurnObservation(event.data.observation)}`;
+        const inTurn = inTurnText(state, event.data);
+        if (inTurn !== null) {
+          state.assistant += `${turn.generation.text}${turn.generation.stopString}${inTurn}`;
         } else {
-          state.messages = [
-            ...state.messages,
-            { role: 'assistant', content: sampled },
-            { role: 'user', content: messageObservation(event.data.observation) },
-          ];
+          state.messages = [...state.messages, ...replyOf(state, event.data).messages];
           state.assistant = '';
         }
       }

@@ -3,31 +3,27 @@
  * everything it decides is in the log before it has an effect, so any process can take the next step.
  */
 import { createHash } from 'node:crypto';
+import type { ActionFormat } from '../core/actions/format';
+import { formatNamed } from '../core/actions/formats';
+import type { PromptTool } from '../core/actions/prompt';
 import { Cancelled, Unavailable } from '../core/errors';
 import type { EventData, NewEvent } from '../core/events';
 import type { Skill } from '../core/skills/skill';
 import type { BackendCapabilities, GenerationRequest, GenerationResult, InferenceBackend } from '../inference/backend';
 import type { AgentEnv, EnvStep } from '../rollout/agent-env';
-import { encodeInTurn, encodeNextMessage, encodePrompt } from './context';
+import { chooseFormat } from './choose-format';
+import { encodeInTurn, encodePrompt, encodeReply } from './context';
 import type { Session } from './session';
-import {
-  currentSequence,
-  endedAtStopString,
-  endTokenWasSampled,
-  inTurnObservation,
-  messageObservation,
-  type TrajectoryState,
-} from './state';
+import { currentSequence, endTokenWasSampled, inTurnText, replyOf, type TrajectoryState, turnEndOf } from './state';
 import { truncateByTokens } from './truncate';
-import { parseLoggedTurn, readSampledTurn } from './turn';
+import { readSampledTurn } from './turn';
+import { shortestTurn, turnConstraint } from './turn-limits';
 
 export interface HarnessDeps {
   backend: InferenceBackend;
   capabilities: BackendCapabilities;
   skill: Skill;
   env: AgentEnv;
-  /** Constrains every turn (GBNF), or null. */
-  grammar: string | null;
   /** The trajectory's seed; every generation derives its own from it. */
   seed: number;
   /** Names the trajectory in errors; also the key that keeps its turns on one prefix cache. */
@@ -37,9 +33,6 @@ export interface HarnessDeps {
   now: () => number;
   random: () => number;
 }
-
-/** Fewer tokens than this hold no turn. */
-const SMALLEST_TURN = 8;
 
 /** Moves the session on by one phase. The phase afterwards is in `session.state.phase`. */
 export async function harnessStep(session: Session, deps: HarnessDeps, signal: AbortSignal): Promise<void> {
@@ -57,15 +50,52 @@ export async function harnessStep(session: Session, deps: HarnessDeps, signal: A
 }
 
 async function render(session: Session, deps: HarnessDeps): Promise<void> {
-  const { messages, info } = await deps.env.reset(deps.seed);
-  const tokens = await encodePrompt(deps.backend, messages, deps.random);
+  const { backend, skill, capabilities } = deps;
+  const { format, systemMessage, notice } = await chooseFormat(backend, skill.actionFormat);
+  const { messages, info } = await deps.env.reset(deps.seed, { format, systemMessage });
+  const { tools } = info;
+  const tokens = await encodePrompt(backend, messages, deps.random, format.offered(skill, tools));
+  const startsInThought = OPENS_THOUGHT.test(new TextDecoder().decode(tokens.bytes.subarray(-THOUGHT_MARK_BYTES)));
+  // Said before anything is spent: a backend that cannot constrain this skill's turns.
+  turnConstraint(skill, { format, tools, startsInThought }, backend, capabilities);
   await session.append([
     {
       type: 'prompt.rendered',
-      data: { messages, tools: info.tools.map((tool) => tool.name), sequenceIndex: 0, reason: 'start' },
+      data: {
+        messages,
+        tools: tools.map((tool) => tool.name),
+        sequenceIndex: 0,
+        reason: 'start',
+        actionFormat: { name: format.name, startsInThought, tools, notice },
+      },
       tokens,
     },
   ]);
+}
+
+const OPENS_THOUGHT = /(?:<think>|\[THINK\])\s*$/;
+const THOUGHT_MARK_BYTES = 16;
+
+interface Form {
+  format: ActionFormat;
+  tools: PromptTool[];
+  startsInThought: boolean;
+}
+
+function formOf({ format: { name, tools, startsInThought } }: TrajectoryState): Form {
+  return { format: formatNamed(name), tools, startsInThought };
+}
+
+/** Why no turn can be begun any more; null when one can. */
+async function whyNoTurn(state: TrajectoryState, deps: HarnessDeps, room: number): Promise<string | null> {
+  const { format, tools } = formOf(state);
+  const { maxTokensPerTurn } = deps.skill.sampling;
+  const least = await shortestTurn(deps.backend, deps.skill, format, tools);
+  if (room < least)
+    return `the context of ${deps.capabilities.contextLength} tokens is full: ${Math.max(0, room)} are left, and the shortest turn takes ${least}`;
+  if (maxTokensPerTurn < least)
+    return `a turn may have ${maxTokensPerTurn} tokens, and the shortest that is of use takes ${least}`;
+  return null;
 }
 
 async function generate(session: Session, deps: HarnessDeps, signal: AbortSignal): Promise<void> {
@@ -73,15 +103,17 @@ async function generate(session: Session, deps: HarnessDeps, signal: AbortSignal
   const { skill, capabilities } = deps;
   const sequence = currentSequence(state);
   const room = capabilities.contextLength - sequence.length;
-  if (room < SMALLEST_TURN) {
+  const reason = await whyNoTurn(state, deps, room);
+  if (reason !== null) {
     const outcome = await deps.env.outcome(state.steps, signal);
-    const reason = `the context of ${capabilities.contextLength} tokens is full`;
     await session.append([
       { type: 'task.completed', data: { status: 'truncated', ...outcome, answer: null, reason, error: null } },
     ]);
     return;
   }
   const maxTokens = Math.min(skill.sampling.maxTokensPerTurn, room);
+  const form = formOf(state);
+  const constraint = turnConstraint(skill, form, deps.backend, capabilities);
   const attempt = state.attempts + 1;
   await session.append([
     {
@@ -103,13 +135,13 @@ async function generate(session: Session, deps: HarnessDeps, signal: AbortSignal
       minP: skill.sampling.minP,
       // A retry must not repeat what failed, and two steps must not share their noise.
       seed: mixSeed(deps.seed, state.stepNumber, attempt),
-      stop: skill.stop,
-      ...(deps.grammar === null ? {} : { constraint: { kind: 'grammar' as const, grammar: deps.grammar } }),
+      stop: form.format.stopStrings(skill),
+      ...(constraint === undefined ? {} : { constraint }),
     },
   });
   const scored = await withRawLogprobs(deps, promptIds, result, signal);
   const where = `trajectory ${deps.trajectoryId}`;
-  const sampled = readSampledTurn(scored, state.stepNumber, sequence.length, where, capabilities.canScore);
+  const sampled = readSampledTurn(scored, form, state.stepNumber, sequence.length, where, capabilities.canScore);
   await session.append([
     {
       type: 'generation.completed',
@@ -134,7 +166,7 @@ async function act(session: Session, deps: HarnessDeps, signal: AbortSignal): Pr
   const { state } = session;
   const { turn, stepNumber } = state;
   if (!turn) throw new Error('The session is in its act phase without a turn.');
-  const parsed = parseLoggedTurn(turn.generation, turn.bytes);
+  const parsed = formOf(state).format.parse(turn.bytes, turnEndOf(state, turn.generation));
   const step = await deps.env.step({
     turn: parsed,
     stepNumber,
@@ -181,26 +213,29 @@ async function continueWith(
   const { turn, stepNumber } = state;
   if (!turn) throw new Error('There is no turn to continue after.');
   const { generation } = turn;
-  if (endedAtStopString(generation)) {
-    const tokens = await encodeInTurn(deps.backend, inTurnObservation(completed.observation), stepNumber);
+  const inTurn = inTurnText(state, completed);
+  if (inTurn !== null) {
+    const tokens = await encodeInTurn(deps.backend, inTurn, stepNumber);
     return [{ type: 'step.completed', data: completed, tokens }];
   }
-  const sampled = state.assistant + generation.text;
-  const message = { role: 'user' as const, content: messageObservation(completed.observation) };
-  const tokens = await encodeNextMessage(deps.backend, {
+  const { format, tools } = formOf(state);
+  const offered = format.offered(deps.skill, tools);
+  const reply = replyOf(state, completed);
+  const tokens = await encodeReply(deps.backend, {
+    format,
     before: state.messages,
-    turn: sampled,
-    endOfTurn: endTokenWasSampled(generation) ? lastTokenText(state) : null,
-    message,
+    added: reply.closing,
+    tools: offered,
+    endOfTurn: endOfTurnText(state, generation, format),
     step: stepNumber,
     random: deps.random,
   });
   if (tokens) return [{ type: 'step.completed', data: completed, tokens }];
-  const messages = [...state.messages, { role: 'assistant' as const, content: sampled }, message];
+  const messages = [...state.messages, ...reply.messages];
   const rendered: NewEvent = {
     type: 'prompt.rendered',
     data: { messages, tools: [], sequenceIndex: state.sequences.length, reason: 'template_broke_prefix' },
-    tokens: await encodePrompt(deps.backend, messages, deps.random),
+    tokens: await encodePrompt(deps.backend, messages, deps.random, offered),
   };
   return [{ type: 'step.completed', data: completed }, rendered];
 }
@@ -236,8 +271,15 @@ function endOf(step: EnvStep): EventData['task.completed'] {
 const lastUserMessage = (state: TrajectoryState): string =>
   state.messages.findLast((m) => m.role === 'user')?.content ?? '';
 
-function lastTokenText(state: TrajectoryState): string {
-  return new TextDecoder().decode(currentSequence(state).lastTokenBytes());
+/** The end-of-turn token that was sampled, as the engine's own or as a stop string; else null. */
+function endOfTurnText(
+  state: TrajectoryState,
+  generation: EventData['generation.completed'],
+  format: ActionFormat,
+): string | null {
+  if (endTokenWasSampled(generation)) return new TextDecoder().decode(currentSequence(state).lastTokenBytes());
+  const { stopString } = generation;
+  return stopString !== null && format.endTokens.includes(stopString) ? stopString : null;
 }
 
 function mixSeed(seed: number, step: number, attempt: number): number {

@@ -1,11 +1,13 @@
 /** What a backend answers is checked before it is durable: a log that cannot be folded again could never go on. */
 import { describe, expect, it } from 'vitest';
+import { formatNamed } from '../core/actions/formats';
 import { Invalid } from '../core/errors';
 import { SEGMENT_KINDS } from '../core/vocabulary';
 import type { GenerationResult } from '../inference/backend';
 import { readSampledTurn } from './turn';
 
 const encoder = new TextEncoder();
+const REACT = { format: formatNamed('react'), startsInThought: false };
 
 /** A generation of these pieces, a token each. */
 function generated(pieces: readonly (string | Uint8Array)[], more: Partial<GenerationResult> = {}): GenerationResult {
@@ -28,7 +30,7 @@ function generated(pieces: readonly (string | Uint8Array)[], more: Partial<Gener
   };
 }
 
-const read = (result: GenerationResult) => readSampledTurn(result, 2, 40, 'trajectory trj_7', true);
+const read = (result: GenerationResult) => readSampledTurn(result, REACT, 2, 40, 'trajectory trj_7', true);
 
 describe('an answer of a backend', () => {
   it('whose columns do not fit each other is refused with the trajectory, and nothing of it is taken', () => {
@@ -64,7 +66,7 @@ describe('an answer of a backend', () => {
     }
     const logprobs = Float32Array.of(-1, Number.NaN);
     // A backend that cannot score: the token stays without a number, and its sequence is approximate.
-    expect(readSampledTurn(generated(['a', 'b'], { logprobs }), 0, 0, 't', false).chunk.logprobs[1]).toBeNaN();
+    expect(readSampledTurn(generated(['a', 'b'], { logprobs }), REACT, 0, 0, 't', false).chunk.logprobs[1]).toBeNaN();
   });
 });
 

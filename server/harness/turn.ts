@@ -1,7 +1,6 @@
 /** Turns what a backend sampled into the log's form: which token belongs to which part of the turn. */
-import { type ParsedTurn, parseReact } from '../core/actions/react';
+import type { ActionFormat, ParsedTurn } from '../core/actions/format';
 import { Invalid } from '../core/errors';
-import type { EventData } from '../core/events';
 import type { TokenChunk } from '../core/tokens/chunk';
 import { segmentCode } from '../core/vocabulary';
 import type { GenerationResult } from '../inference/backend';
@@ -27,6 +26,7 @@ function textOf(bytes: Uint8Array): string {
  */
 export function readSampledTurn(
   result: GenerationResult,
+  form: { format: ActionFormat; startsInThought: boolean },
   stepNumber: number,
   firstPosition: number,
   where: string,
@@ -35,7 +35,12 @@ export function readSampledTurn(
   checkShape(result, where);
   checkLogprobs(result, firstPosition, where, everyTokenScored);
   const turnEnd = endOfTurnBytes(result);
-  const parsed = parseReact(result.bytes.subarray(0, turnEnd), cutOf(result));
+  const { finishReason, stopString } = result;
+  const parsed = form.format.parse(result.bytes.subarray(0, turnEnd), {
+    finishReason,
+    stopString,
+    startsInThought: form.startsInThought,
+  });
   const n = result.ids.length;
   const chunk: TokenChunk = {
     ids: result.ids,
@@ -56,17 +61,6 @@ export function readSampledTurn(
   }
   return { chunk, text: textOf(result.bytes.subarray(0, turnEnd)), parsed };
 }
-
-/** The turn as it is read again from its event. */
-export function parseLoggedTurn(generation: EventData['generation.completed'], bytes: Uint8Array): ParsedTurn {
-  return parseReact(
-    bytes,
-    generation.finishReason === 'length' ? 'length' : generation.stopString !== null ? 'stop' : null,
-  );
-}
-
-const cutOf = (result: GenerationResult): 'length' | 'stop' | null =>
-  result.finishReason === 'length' ? 'length' : result.stopString !== null ? 'stop' : null;
 
 /** Where the turn's own bytes end: before the stop string, or before the end-of-turn token. */
 function endOfTurnBytes(result: GenerationResult): number {

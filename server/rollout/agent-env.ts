@@ -3,8 +3,8 @@
  * An environment keeps no history of its own that is not in the log: what happened before comes with each action,
  * so that a trajectory can go on in another process.
  */
+import type { ActionFormat, ParsedTurn } from '../core/actions/format';
 import type { PromptTool } from '../core/actions/prompt';
-import type { ParsedTurn } from '../core/actions/react';
 import type { AuditRecord } from '../core/audit';
 import type { ChatMessage, EventData, NewEvent, ToolResult } from '../core/events';
 import type { JsonObject } from '../core/vocabulary';
@@ -59,8 +59,18 @@ export interface EnvStep {
   };
 }
 
+/** The form of the turns to come, which the first messages explain or leave to the chat template. */
+export interface TurnForm {
+  format: ActionFormat;
+  /** The template keeps a system message where it is. */
+  systemMessage: boolean;
+}
+
 export interface AgentEnv {
-  reset(seed: number): Promise<{ messages: ChatMessage[]; info: { tools: PromptTool[]; sampleId: string } }>;
+  reset(
+    seed: number,
+    form: TurnForm,
+  ): Promise<{ messages: ChatMessage[]; info: { tools: PromptTool[]; sampleId: string } }>;
   step(action: EnvAction): Promise<EnvStep>;
   /** What the steps so far earn when the trajectory ends without an answer. */
   outcome(history: readonly EventData['step.completed'][], signal: AbortSignal): Promise<Outcome>;

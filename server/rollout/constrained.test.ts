@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { turnGrammar } from '../core/actions/grammar';
 import { systemAmbient } from '../core/ambient';
 import { MemoryStore } from '../harness/memory-store';
 import { EmbeddedBackend } from '../inference/embedded/embedded-backend';
@@ -32,10 +31,11 @@ describe('a model with random weights under the grammar', () => {
   });
 
   it('writes only turns that parse or that the token limit cut off, and their numbers are those of the free policy', async () => {
-    const { prompt, tools } = testEngine(() => '');
+    const { prompt } = testEngine(() => '');
     const skill = testSkill({
       availableTools: ['double', 'say'],
       maxRounds: 2,
+      constrainActions: true,
       sampling: { temperature: 1, topP: 1, topK: 0, minP: 0, maxTokensPerTurn: 500 },
     });
     const store = new MemoryStore();
@@ -47,8 +47,7 @@ describe('a model with random weights under the grammar', () => {
       ambient: systemAmbient(),
       logger: silentLogger,
     });
-    const grammar = turnGrammar(skill, tools.registry.schemas(skill.availableTools));
-    const [group] = await engine.collectBatch([{ ...prompt({ skill }), grammar }], 4, { seed: 3 });
+    const [group] = await engine.collectBatch([prompt({ skill })], 4, { seed: 3 });
     await engine.close();
     let whole = 0;
     for (const { session, end } of group ?? []) {

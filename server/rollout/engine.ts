@@ -38,7 +38,6 @@ export interface TrajectoryJob {
   runId: string | null;
   seed: number;
   skill: Skill;
-  grammar: string | null;
   /** The session is new: its log need not be read. */
   fresh: boolean;
   makeEnv(): AgentEnv;
@@ -53,7 +52,6 @@ export interface TrajectoryJob {
 export interface Prompt {
   task: Task;
   skill: Skill;
-  grammar: string | null;
   makeEnv(member: number): AgentEnv;
 }
 
@@ -117,7 +115,6 @@ export class AsyncRolloutEngine {
               runId: null,
               seed: memberSeed(seed, position, member),
               skill: prompt.skill,
-              grammar: prompt.grammar,
               fresh: true,
               makeEnv: () => prompt.makeEnv(member),
               deadlineMs: options.deadlineMs ?? prompt.skill.deadlineMs,
@@ -271,7 +268,6 @@ export class AsyncRolloutEngine {
       capabilities,
       skill: job.skill,
       env,
-      grammar: job.grammar,
       seed: job.seed,
       trajectoryId: job.trajectoryId,
       generate: this.inference.generate,

@@ -1,9 +1,9 @@
 /** The environment of a skill with tools: runs the calls of a turn, says what came of them, scores the step. */
-import { openingMessages, type PromptTool } from '../core/actions/prompt';
+import type { PromptTool } from '../core/actions/prompt';
 import type { ChatMessage, EventData, ToolCall, ToolResult } from '../core/events';
 import { scoreEnd, scoreStep } from '../core/rewards/score';
 import type { JsonObject } from '../core/vocabulary';
-import type { AgentEnv, EnvAction, EnvStep, Outcome } from './agent-env';
+import type { AgentEnv, EnvAction, EnvStep, Outcome, TurnForm } from './agent-env';
 import { type CallSite, performCall } from './call';
 import type { Judge } from './judge';
 
@@ -15,10 +15,14 @@ export interface ToolEnvOptions extends CallSite {
 export class ToolEnv implements AgentEnv {
   constructor(private readonly options: ToolEnvOptions) {}
 
-  async reset(_seed: number): Promise<{ messages: ChatMessage[]; info: { tools: PromptTool[]; sampleId: string } }> {
+  async reset(
+    _seed: number,
+    { format, systemMessage }: TurnForm,
+  ): Promise<{ messages: ChatMessage[]; info: { tools: PromptTool[]; sampleId: string } }> {
     const { skill, task, tools } = this.options;
     const schemas = tools.schemas(skill.availableTools);
-    return { messages: openingMessages(skill, schemas, task), info: { tools: schemas, sampleId: task.taskId } };
+    const messages = format.openingMessages(skill, schemas, task, systemMessage);
+    return { messages, info: { tools: schemas, sampleId: task.taskId } };
   }
 
   async step(action: EnvAction): Promise<EnvStep> {

@@ -1,27 +1,68 @@
 /**
- * A grammar (GBNF, llama.cpp's form) that lets a model write only turns that parse: a thought, then one action with
+ * Grammars (GBNF, llama.cpp's form) that let a model write only turns that parse: a thought, then one call with
  * arguments that fit the tool's schema, or the answer.
  */
-
 import { Invalid } from '../errors';
 import type { Skill } from '../skills/skill';
 import type { Json, JsonObject } from '../vocabulary';
+import { FINAL_ANSWER } from './final-answer';
 import type { PromptTool } from './prompt';
 
 /** Longest thought and longest string, in characters: a small model under a grammar would otherwise never stop. */
 const THOUGHT_CHARS = 160;
 const STRING_CHARS = 200;
 
-export function turnGrammar(skill: Skill, tools: PromptTool[]): string {
+/** How a call is written: what stands before its arguments, and what behind them. */
+export interface WrittenForm {
+  before: (name: string) => string;
+  after: string;
+}
+
+const REACT_FORM: WrittenForm = { before: (name) => `{"tool": ${JSON.stringify(name)}, "args": `, after: '}' };
+
+/** A ReAct turn. */
+export function turnGrammar(skill: Skill, tools: readonly PromptTool[]): string {
+  const root = `"Thought: " [^\\n\\x00-\\x1f]{1,${THOUGHT_CHARS}} "\\n" ( ${tools.length ? '"Action: " call "\\nObservation:" | ' : ''}"Answer: " answer )`;
+  return grammarText(root, skill, callRules(tools, [REACT_FORM]));
+}
+
+/**
+ * A turn that holds one call, the final answer's among them, and nothing behind it.
+ * @param root the root rule, in which `call` is the call, and `thought` and `say` are bounded text without `<`
+ * @param forms the ways a call may be written
+ */
+export function callGrammar(
+  root: string,
+  skill: Skill,
+  tools: readonly PromptTool[],
+  forms: readonly WrittenForm[],
+): string {
+  const rules = callRules(tools, forms);
+  rules.set(`call${tools.length}`, written(forms, FINAL_ANSWER, 'answer'));
+  if (/\bthought\b/.test(root)) rules.set('thought', `[^<\\x00-\\x09\\x0b-\\x1f]{0,${THOUGHT_CHARS}}`);
+  if (/\bsay\b/.test(root)) rules.set('say', `[^<\\x00-\\x1f]{0,${THOUGHT_CHARS}}`);
+  return grammarText(root, skill, rules);
+}
+
+/** `call0`, `call1`, … in the order of the tools, with what they need. */
+function callRules(tools: readonly PromptTool[], forms: readonly WrittenForm[]): Map<string, string> {
   const rules = new Map<string, string>();
-  const calls = tools.map((tool, i) => {
+  tools.forEach((tool, i) => {
     const args = schemaRule(tool.parameters, `tool${i}`, rules);
-    rules.set(`call${i}`, `${literal(`{"tool": ${JSON.stringify(tool.name)}, "args": `)} ${args} "}"`);
-    return `call${i}`;
+    rules.set(`call${i}`, written(forms, tool.name, args));
   });
+  return rules;
+}
+
+function written(forms: readonly WrittenForm[], name: string, args: string): string {
+  return forms.map(({ before, after }) => `${literal(before(name))} ${args} ${literal(after)}`).join(' | ');
+}
+
+function grammarText(root: string, skill: Skill, rules: ReadonlyMap<string, string>): string {
   const fields = skill.answerFormat.requiredFields.map((field) => `${literal(`${JSON.stringify(field)}: `)} scalar`);
+  const calls = [...rules.keys()].filter((name) => /^call\d+$/.test(name));
   const lines = [
-    `root ::= "Thought: " [^\\n\\x00-\\x1f]{1,${THOUGHT_CHARS}} "\\n" ( ${calls.length ? '"Action: " call "\\nObservation:" | ' : ''}"Answer: " answer )`,
+    `root ::= ${root}`,
     ...(calls.length ? [`call ::= ${calls.join(' | ')}`] : []),
     `answer ::= "{" ${fields.length ? fields.join(' ", " ') : '""'} "}"`,
     'scalar ::= string | number | boolean',

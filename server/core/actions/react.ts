@@ -6,27 +6,12 @@
  * handed in: what a tool or task wrote can look like an action and is none.
  */
 import type { ToolCall } from '../events';
-import { MAX_JSON_DEPTH, nestsDeeperThan } from '../json-depth';
-import type { Json, JsonObject, SegmentKind } from '../vocabulary';
+import type { SegmentKind } from '../vocabulary';
+import { decodeBytes, endOfObject, skipBlanks, toByteString } from './byte-text';
+import type { ParsedTurn } from './format';
+import { type Cut, isObject, readObject } from './read-object';
 
 export const STOP_OBSERVATION = 'Observation:';
-
-/** Half-open byte ranges that cover the turn from its first byte to its last. */
-export interface Segment {
-  kind: SegmentKind;
-  start: number;
-  end: number;
-}
-
-export interface ParsedTurn {
-  thought: string;
-  /** In the order they were written; one that could not be read has arguments null and says why in `error`. */
-  calls: ToolCall[];
-  answer: JsonObject | null;
-  /** Why the turn has neither call nor answer, or why its answer could not be read. Null when all is well. */
-  problem: string | null;
-  segments: Segment[];
-}
 
 type Label = 'Thought:' | 'Action:' | 'Answer:';
 const LABELS: readonly Label[] = ['Thought:', 'Action:', 'Answer:'];
@@ -36,7 +21,7 @@ const KIND: Record<Label, SegmentKind> = { 'Thought:': 'thought', 'Action:': 'ac
  * @param bytes what was sampled, the stop string and end-of-turn token left out
  * @param cut 'length' when the token limit ended the turn, 'stop' when the stop string did, else null
  */
-export function parseReact(bytes: Uint8Array, cut: 'length' | 'stop' | null): ParsedTurn {
+export function parseReact(bytes: Uint8Array, cut: Cut): ParsedTurn {
   const text = toByteString(bytes);
   const parsed: ParsedTurn = { thought: '', calls: [], answer: null, problem: null, segments: [] };
   const thoughts: string[] = [];
@@ -50,7 +35,7 @@ export function parseReact(bytes: Uint8Array, cut: 'length' | 'stop' | null): Pa
         : { end: nextLabel(text, bodyStart), open: false };
     const cutHere = open && end >= text.length ? cut : null;
     parsed.segments.push({ kind: label ? KIND[label.name] : 'thought', start: at, end });
-    const body = decode(bytes.subarray(bodyStart, end)).trim();
+    const body = decodeBytes(bytes.subarray(bodyStart, end)).trim();
     if (!label || label.name === 'Thought:') {
       if (body) thoughts.push(body);
     } else if (label.name === 'Action:') {
@@ -76,7 +61,7 @@ export function parseReact(bytes: Uint8Array, cut: 'length' | 'stop' | null): Pa
   return parsed;
 }
 
-function readCall(index: number, body: string, cut: 'length' | 'stop' | null): ToolCall {
+function readCall(index: number, body: string, cut: Cut): ToolCall {
   const broken = (error: string, tool = ''): ToolCall => ({ index, tool, arguments: null, raw: body, error });
   const read = readObject(body, 'Action', cut);
   if (typeof read === 'string') return broken(read);
@@ -87,28 +72,9 @@ function readCall(index: number, body: string, cut: 'length' | 'stop' | null): T
   return { index, tool, arguments: args, raw: body, error: null };
 }
 
-/** The object, or the sentence that says why there is none. */
-function readObject(body: string, what: 'Action' | 'Answer', cut: 'length' | 'stop' | null): JsonObject | string {
-  try {
-    const value = JSON.parse(body) as Json;
-    if (nestsDeeperThan(MAX_JSON_DEPTH, value))
-      return `${what} nests lists or objects more than ${MAX_JSON_DEPTH} deep.`;
-    return isObject(value) ? value : `${what} must be a JSON object in braces.`;
-  } catch (error) {
-    if (cut === 'length') return `${what} was truncated: the token limit cut its JSON off before it was complete.`;
-    if (cut === 'stop') return `${what} was cut off by the stop string inside its JSON.`;
-    return `${what} is not valid JSON (${error instanceof Error ? error.message : 'unreadable'}).`;
-  }
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** A label counts at the start of the turn or of a line, blanks before it allowed. */
 function labelAt(text: string, at: number): { name: Label; width: number } | null {
-  let start = at;
-  while (text[start] === ' ' || text[start] === '\t' || text[start] === '\n' || text[start] === '\r') start++;
+  const start = skipBlanks(text, at);
   for (const name of LABELS) if (text.startsWith(name, start)) return { name, width: start - at + name.length };
   return null;
 }
@@ -130,29 +96,8 @@ function endOfJson(text: string, from: number): { end: number; open: boolean } {
   let at = from;
   while (text[at] === ' ' || text[at] === '\t') at++;
   if (text[at] !== '{') return { end: nextLabel(text, from), open: at >= text.length };
-  let depth = 0;
-  let inString = false;
-  for (; at < text.length; at++) {
-    const c = text[at];
-    if (inString) {
-      if (c === '\\') at++;
-      else if (c === '"') inString = false;
-    } else if (c === '"') inString = true;
-    else if (c === '{') depth++;
-    else if (c === '}' && --depth === 0) return { end: nextLabel(text, at + 1), open: false };
-  }
+  const close = endOfObject(text, at);
+  if (close !== -1) return { end: nextLabel(text, close), open: false };
   // Never closed: a label on a later line still starts something new.
   return { end: nextLabel(text, from), open: true };
-}
-
-/** One character a byte. */
-function toByteString(bytes: Uint8Array): string {
-  let text = '';
-  for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
-  return text;
-}
-
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-function decode(bytes: Uint8Array): string {
-  return decoder.decode(bytes);
 }

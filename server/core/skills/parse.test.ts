@@ -45,7 +45,7 @@ describe('a skill', () => {
       actionFormat: 'react',
       constrainActions: false,
       sampling: { temperature: 1, topP: 1, topK: 0, minP: 0, maxTokensPerTurn: 512 },
-      stop: ['Observation:'],
+      stop: null,
       sandbox: { level: 'process', accept: ['process', 'container', 'vm'] },
       permissions: { defaultLevel: 'ask_first', rules: [] },
       maxObservationTokens: 1024,

@@ -179,7 +179,7 @@ function toSkill(yaml: SkillYaml): Skill {
       minP: sampling.min_p,
       maxTokensPerTurn: sampling.max_tokens_per_turn,
     },
-    stop: yaml.stop,
+    stop: yaml.stop ?? null,
     sandbox: { level: sandbox.level, accept: acceptedLevels(sandbox.level, sandbox.accept) },
     permissions: {
       defaultLevel: permissions.default_level,

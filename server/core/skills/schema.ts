@@ -1,5 +1,6 @@
 /** The keys of a skill's YAML, each with the words for what is wrong with it. Unknown keys at the top are kept. */
 import { z } from 'zod';
+import { ACTION_FORMATS } from '../actions/format';
 import { PERMISSION_LEVELS, SANDBOX_LEVELS } from '../vocabulary';
 
 interface RawIssue {
@@ -68,7 +69,7 @@ export const skillSchema = z.looseObject(
       must('a mapping of scorers to weights'),
     ),
     instructions: z.string(must('text')).default(''),
-    action_format: oneOf(['react']).default('react'),
+    action_format: oneOf([...ACTION_FORMATS, 'auto']).default('react'),
     constrain_actions: z.boolean(must('true or false')).default(false),
     sampling: z
       .strictObject(
@@ -83,7 +84,7 @@ export const skillSchema = z.looseObject(
         must('a mapping'),
       )
       .prefault({}),
-    stop: texts('a list of stop strings').default(['Observation:']),
+    stop: texts('a list of stop strings').optional(),
     sandbox: z
       .strictObject(
         {

@@ -1,4 +1,5 @@
 /** A skill as the harness uses it: the YAML of DESIGN with its defaults filled in. See `parseSkill` for the text form. */
+import type { ActionFormatName } from '../actions/format';
 import type { Json, JsonObject, PermissionLevel, SandboxLevel } from '../vocabulary';
 
 export interface Skill {
@@ -12,11 +13,13 @@ export interface Skill {
   rewardWeights: Record<string, number>;
   /** What the model is told. With `{{tools}}` in it, it is the whole system message; else the ReAct frame is put around it. */
   instructions: string;
-  actionFormat: 'react';
+  /** The form of a turn; `auto`: the one that the backend's chat template writes. */
+  actionFormat: ActionFormatName | 'auto';
   /** Ask the backend to constrain a turn so that its action parses. */
   constrainActions: boolean;
   sampling: { temperature: number; topP: number; topK: number; minP: number; maxTokensPerTurn: number };
-  stop: string[];
+  /** Texts that end a turn; null: those of the format. */
+  stop: string[] | null;
   sandbox: { level: SandboxLevel; accept: SandboxLevel[] };
   permissions: SkillPermissions;
   /** Tokens an observation may take before it is truncated with notice. */

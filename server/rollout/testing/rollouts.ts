@@ -87,7 +87,6 @@ export function testEngine(
     return {
       task,
       skill,
-      grammar: null,
       makeEnv: () =>
         new ToolEnv({
           trajectoryId: 'trj_test',

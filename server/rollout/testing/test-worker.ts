@@ -50,7 +50,6 @@ export async function startTestWorker(options: TestWorkerOptions): Promise<TestW
       engine,
       jobFor: ({ trajectoryId, task, seed }) => ({
         skill,
-        grammar: null,
         deadlineMs: skill.deadlineMs,
         makeEnv: () =>
           new ToolEnv({
