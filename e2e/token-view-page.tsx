@@ -125,6 +125,7 @@ function Page() {
             member={3}
             logprobKind="raw"
             approximate={false}
+            trajectoryId="trj_view"
           />
         )}
       </div>

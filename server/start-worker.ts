@@ -4,6 +4,8 @@ import { EventWriter } from '../db/queries/event-writer';
 import type { Ambient } from './core/ambient';
 import { isStudioError } from './core/errors';
 import type { Environment } from './env';
+import { checkServer } from './inference/remote/check';
+import { PROTOCOLS } from './inference/remote/protocols';
 import type { Logger } from './observability/logger';
 import { metrics } from './observability/metrics';
 import { databaseStore } from './rollout/database-store';
@@ -11,7 +13,9 @@ import { Material } from './rollout/material';
 import { Worker } from './rollout/worker';
 import { createSandboxPool } from './sandbox/pool';
 import type { SandboxPool } from './sandbox/sandbox';
+import { HistoryRecorder } from './services/backends/history-recorder';
 import type { RunningProcess } from './services/context';
+import { readBackendKeys } from './services/secrets/backend-keys';
 import type { SecretBox } from './services/secrets/secret-box';
 import { createToolRegistry } from './tools/registry';
 
@@ -35,7 +39,7 @@ export interface WorkerOfThisProcess {
 }
 
 export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<WorkerOfThisProcess> {
-  const { database, ambient, logger, environment, packageRoot, runLogGrew } = options;
+  const { database, ambient, logger, environment, packageRoot, secrets, runLogGrew } = options;
   const writer = new EventWriter(database, (runIds) => {
     for (const runId of runIds) runLogGrew(runId);
   });
@@ -53,6 +57,7 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
     ambient,
     logger,
     packageRoot,
+    keysOf: (backendId) => readBackendKeys(database.db, secrets, backendId),
     threads: environment.modelThreads,
     store: databaseStore(database, writer, ambient),
     tools: createToolRegistry(),
@@ -70,12 +75,29 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
     runLogGrew,
   });
   metrics.gauge('studio_trajectories_held', 'Trajectories this process holds.', () => worker.size);
+  const history = new HistoryRecorder({ opened: () => material.opened(), now: ambient.now });
+  history.start();
   await worker.start();
   return {
     process: {
       wakeWorkers: () => worker.wake(),
       cancelRun: (runId) => worker.cancelRun(runId),
-      trouble: () => worker.trouble,
+      trouble: (backendName) => worker.trouble ?? material.trouble(backendName),
+      backendLive: (name) => material.backendOf(name),
+      backendHistory: (name) => history.history(name),
+      checkServer: ({ url, kind, model, tokenizer, contextLength, key }) =>
+        checkServer({
+          url,
+          key,
+          kind: kind === 'auto' ? null : kind,
+          model,
+          tokenizerFolder: tokenizer,
+          contextLength,
+          backendName: 'being checked',
+          logger,
+          ambient,
+          protocols: PROTOCOLS,
+        }),
       backendHealth: async (name) => {
         try {
           return await material.health(name);
@@ -86,6 +108,7 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
       },
     },
     async stop() {
+      history.stop();
       worker.stopClaiming();
       await material.closeEngines();
       await worker.stop();

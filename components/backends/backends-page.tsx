@@ -1,29 +1,39 @@
 'use client';
 import { useQuery } from '@tanstack/react-query';
+import Link from 'next/link';
 import { useTranslations } from 'next-intl';
+import { useMay } from '@/components/people/use-may';
 import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
-import { Button } from '@/components/ui/button';
+import { Button, ButtonLink } from '@/components/ui/button';
 import { Chip } from '@/components/ui/chip';
-import { ABSENT } from '@/components/ui/numbers';
+import { ABSENT, count } from '@/components/ui/numbers';
 import { PageHeader } from '@/components/ui/page-header';
 import { QueryView } from '@/components/ui/query-view';
 import { SkeletonRows } from '@/components/ui/skeleton';
 import { EmptyState } from '@/components/ui/state';
-import { ROW_CLASS, Table, Td, Th } from '@/components/ui/table';
+import { ROW_CLASS, ROW_LINK_CLASS, Table, Td, Th } from '@/components/ui/table';
 
 /** Where generations come from, and whether each answers now. */
 export function BackendsPage() {
   const t = useTranslations('backends');
   const trpc = useTRPC();
+  const mayAdd = useMay('operator');
   const query = useQuery(trpc.backends.list.queryOptions(undefined, { ...ON_ITS_OWN, refetchInterval: 15_000 }));
   return (
     <>
       <PageHeader
         title={t('title')}
         actions={
-          <Button busy={query.isRefetching} onClick={() => query.refetch()}>
-            {t('check')}
-          </Button>
+          <>
+            <Button busy={query.isRefetching} onClick={() => query.refetch()}>
+              {t('check')}
+            </Button>
+            {mayAdd ? (
+              <ButtonLink kind="primary" href="/backends/new">
+                {t('add')}
+              </ButtonLink>
+            ) : null}
+          </>
         }
       />
       <QueryView query={query} failed={t('failed')} loading={<SkeletonRows rows={3} label={t('loading')} />}>
@@ -38,16 +48,23 @@ export function BackendsPage() {
                   <Th>{t('columns.health')}</Th>
                   <Th className="max-sm:hidden">{t('columns.kind')}</Th>
                   <Th className="max-md:hidden">{t('columns.model')}</Th>
+                  <Th numeric className="max-sm:hidden">
+                    {t('columns.servers')}
+                  </Th>
                 </tr>
               </thead>
               <tbody>
-                {backends.map(({ name, kind, modelName, isDefault, health }) => (
+                {backends.map(({ name, kind, modelName, isDefault, health, urls }) => (
                   <tr key={name} className={ROW_CLASS}>
                     <Td className="max-w-64">
                       <span className="flex min-w-0 items-baseline gap-2">
-                        <span className="foreign-line font-medium" title={name}>
+                        <Link
+                          href={`/backends/${encodeURIComponent(name)}`}
+                          className={`foreign-line ${ROW_LINK_CLASS}`}
+                          title={name}
+                        >
                           {name}
-                        </span>
+                        </Link>
                         {isDefault ? <Chip label={t('default')} /> : null}
                       </span>
                     </Td>
@@ -57,8 +74,15 @@ export function BackendsPage() {
                       </span>
                       {health.message ? <span className="foreign-text ml-2 text-ink-2">{health.message}</span> : null}
                     </Td>
-                    <Td className="text-ink-2 max-sm:hidden">{kind}</Td>
-                    <Td className="text-ink-2 max-md:hidden">{modelName ?? ABSENT}</Td>
+                    <Td className="whitespace-nowrap text-ink-2 max-sm:hidden">{kind}</Td>
+                    <Td className="max-w-60 text-ink-2 max-md:hidden">
+                      <span className="foreign-line block" title={modelName ?? undefined}>
+                        {modelName ?? ABSENT}
+                      </span>
+                    </Td>
+                    <Td numeric className="text-ink-2 max-sm:hidden">
+                      {urls.length === 0 ? t('inside') : count(urls.length)}
+                    </Td>
                   </tr>
                 ))}
               </tbody>

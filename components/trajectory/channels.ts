@@ -5,7 +5,7 @@ import type { WireTokens } from '../../server/core/tokens/wire';
 import { divergingScale, type Scale, sequentialScale } from '../charts/scale';
 import { klOf, versionAt } from './token-numbers';
 
-export const CHANNELS = ['mask', 'logprob', 'advantage', 'ratio', 'kl', 'version'] as const;
+export const CHANNELS = ['mask', 'logprob', 'advantage', 'ratio', 'kl', 'entropy', 'version'] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 export function isChannel(text: string | null | undefined): text is Channel {
@@ -13,7 +13,7 @@ export function isChannel(text: string | null | undefined): text is Channel {
 }
 
 /** Why a channel is not offered; the words are the interface's. */
-export type Missing = 'noLogprobs' | 'noAdvantages' | 'noPolicyLogprobs' | 'noRefLogprobs' | 'noVersions';
+export type Missing = 'noLogprobs' | 'noAdvantages' | 'noPolicyLogprobs' | 'noRefLogprobs' | 'noEntropy' | 'noVersions';
 
 export interface ChannelSource {
   tokens: WireTokens;
@@ -35,6 +35,8 @@ export function missingFor(channel: Channel, source: ChannelSource): Missing | n
     case 'ratio':
     case 'kl':
       return !source.tokens.policyLogprobs ? 'noPolicyLogprobs' : !source.tokens.refLogprobs ? 'noRefLogprobs' : null;
+    case 'entropy':
+      return source.tokens.entropy ? null : 'noEntropy';
     case 'version':
       return source.weights.length > 0 ? null : 'noVersions';
   }
@@ -52,7 +54,7 @@ export interface ChannelView {
   scale: Scale | null;
   /**
    * The number a token is coloured by: log-probability, advantage, log-ratio (so that ×2 and ÷2 are equally far
-   * from 1), KL; for `version` the index of its span. NaN where there is none, or the token was not sampled.
+   * from 1), KL, entropy in nats; for `version` the index of its span. NaN where there is none, or the token was not sampled.
    */
   valueAt(token: number): number;
 }
@@ -86,6 +88,11 @@ export function channelView(channel: Channel, source: ChannelSource): ChannelVie
     case 'kl': {
       const valueAt = (token: number) =>
         mask[token] === 1 && policy && ref ? klOf(policy[token] as number, ref[token] as number) : none;
+      return { channel, valueAt, scale: sequentialScale(sampled(mask, valueAt)) };
+    }
+    case 'entropy': {
+      const { entropy } = tokens;
+      const valueAt = (token: number) => (mask[token] === 1 && entropy ? (entropy[token] as number) : none);
       return { channel, valueAt, scale: sequentialScale(sampled(mask, valueAt)) };
     }
     case 'version': {

@@ -9,6 +9,7 @@ import { DEFAULT_LOSS_OPTIONS } from '@/server/core/training/loss';
 import type { LogprobKind } from '@/server/core/vocabulary';
 import { SEGMENT_KINDS } from '@/server/core/vocabulary';
 import { decodeAt } from './characters';
+import { TokenAlternatives } from './token-alternatives';
 import { exactFloat32, numbersAt, probabilityText } from './token-numbers';
 import { hexBytes, visibleText } from './token-text';
 
@@ -21,6 +22,7 @@ export function TokenInspector({
   member,
   logprobKind,
   approximate,
+  trajectoryId,
 }: {
   tokens: WireTokens;
   position: number;
@@ -29,6 +31,7 @@ export function TokenInspector({
   member: number;
   logprobKind: LogprobKind;
   approximate: boolean;
+  trajectoryId: string;
 }) {
   const t = useTranslations('trajectory');
   const start = position === 0 ? 0 : (tokens.byteEnds[position - 1] as number);
@@ -131,8 +134,14 @@ export function TokenInspector({
           {signed(numbers.lossTerm, 4)}
           {numbers.clipped ? <Aside>{t('fact.clipped')}</Aside> : null}
         </Fact>
+        <Fact name={t('fact.entropy')} title={exact(numbers.entropy) ?? t('missing.noEntropy')}>
+          {decimal(numbers.entropy, 4)}
+        </Fact>
         <Fact name={t('fact.version')}>{numbers.version ?? ABSENT}</Fact>
       </dl>
+      {tokens.alternatives ? (
+        <TokenAlternatives tokens={tokens} position={position} trajectoryId={trajectoryId} />
+      ) : null}
       {approximate ? <p className="border-l-2 border-warn bg-panel px-3 py-1.5 text-xs">{t('approximate')}</p> : null}
     </section>
   );

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { computeLoss } from '../../server/core/training/loss';
 import { channelView, missingFor } from './channels';
-import { exactFloat32, klOf, lossTermOf, numbersAt, probabilityText, ratioOf } from './token-numbers';
+import { alternativesAt, exactFloat32, klOf, lossTermOf, numbersAt, probabilityText, ratioOf } from './token-numbers';
 import { tokensOf } from './tokens-of';
 
 const scored = (mask: number[], policy: number[], ref: number[]) => ({
@@ -64,6 +64,20 @@ describe('the numbers of a token', () => {
     expect(lossTermOf(1.5, 1)).toEqual({ value: -1.2, clipped: true });
     const bare = tokensOf(['x']);
     expect(numbersAt(bare, 0, [1], [])).toMatchObject({ logprob: null, ratio: null, advantage: null, lossTerm: null });
+  });
+  it('has the likeliest tokens of a position, and none where nothing was scored', () => {
+    const tokens = tokensOf(['a', 'b']);
+    const alternatives = {
+      k: 2,
+      ids: Int32Array.of(-1, -1, 7, 9),
+      logprobs: Float32Array.of(Number.NaN, Number.NaN, -0.5, -2),
+    };
+    expect(alternativesAt({ ...tokens, alternatives }, 0)).toEqual([]);
+    expect(alternativesAt({ ...tokens, alternatives }, 1)).toEqual([
+      { id: 7, logprob: -0.5 },
+      { id: 9, logprob: -2 },
+    ]);
+    expect(alternativesAt(tokens, 1)).toEqual([]);
   });
   it('are written in the fewest digits that mean exactly the stored number', () => {
     expect(exactFloat32(Math.fround(-0.412345))).toBe('−0.412345');

@@ -21,6 +21,8 @@ export interface TokenNumbers {
   lossTerm: number | null;
   /** The clip decided the loss term, so the token gives no gradient. */
   clipped: boolean;
+  /** Of the scored distribution at this position, in nats. */
+  entropy: number | null;
   version: string | null;
 }
 
@@ -78,8 +80,20 @@ export function numbersAt(
     advantage,
     lossTerm: loss?.value ?? null,
     clipped: loss?.clipped ?? false,
+    entropy: number(tokens.entropy?.[position]),
     version: weights[versionAt(weights, position)]?.version ?? null,
   };
+}
+
+/** The likeliest tokens of a position, likeliest first; none where nothing was scored. */
+export function alternativesAt(tokens: WireTokens, position: number): { id: number; logprob: number }[] {
+  const { alternatives } = tokens;
+  if (!alternatives) return [];
+  const { k, ids, logprobs } = alternatives;
+  return Array.from({ length: k }, (_, rank) => ({
+    id: ids[position * k + rank] as number,
+    logprob: logprobs[position * k + rank] as number,
+  })).filter(({ id, logprob }) => id >= 0 && !Number.isNaN(logprob));
 }
 
 function number(value: number | null | undefined): number | null {

@@ -286,6 +286,7 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
               member={detail.member + 1}
               logprobKind={facts?.logprobKind ?? 'unknown'}
               approximate={facts?.approximate ?? false}
+              trajectoryId={detail.trajectoryId}
             />
           ) : length > 0 ? (
             <p className="px-4 py-3 text-sm text-ink-2">{t('noToken')}</p>

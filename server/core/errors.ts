@@ -67,6 +67,11 @@ export const ERROR_EDGES: Record<ErrorCode, { http: number; exit: number; trpc: 
   cancelled: { http: 499, exit: 130, trpc: 'CLIENT_CLOSED_REQUEST' },
 };
 
+/** What it needs may be there again in a moment (a server that is away or overloaded): worth trying again. */
+export function isTransient(error: unknown): error is Unavailable {
+  return error instanceof Unavailable && error.details.retry === true;
+}
+
 export function isStudioError(error: unknown): error is StudioError {
   return error instanceof StudioError;
 }

@@ -143,6 +143,8 @@ export interface InferenceBackend {
   weightVersion(): Promise<string>;
   /** `special: false` encodes control strings as plain text: use it for everything a person, task or tool wrote. */
   tokenize(text: string, options: { special: boolean }): Promise<EncodedText>;
+  /** The bytes of ids, for showing tokens that nobody encoded here. Only where capabilities.tokenIds. */
+  decode?(ids: Int32Array): Promise<EncodedText>;
   /** Renders the model's own chat template as text. */
   applyTemplate(messages: ChatMessage[], options: TemplateOptions): Promise<string>;
   /** Vectors of length d each. Only where capabilities.embeddings. */

@@ -2,37 +2,32 @@
  * What trajectories are made from, kept while it is in use: open backends with their engines, the parsed skill of each
  * run, and for each claim the environment it acts in.
  */
-import { isAbsolute, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../db/connection';
 import { type BackendRow, getBackend } from '../../db/queries/catalog';
 import { getRunSettings } from '../../db/queries/runs';
 import type { ClaimedTrajectory } from '../../db/queries/trajectories';
-import { turnGrammar } from '../core/actions/grammar';
-import type { Ambient } from '../core/ambient';
-import { Invalid } from '../core/errors';
+import { succeededVersions } from '../../db/queries/weight-updates';
+import { isTransient } from '../core/errors';
 import { SCORER_NAMES } from '../core/rewards/registry';
 import { parseSkill } from '../core/skills/parse';
 import type { Skill } from '../core/skills/skill';
 import { Session, type SessionStore } from '../harness/session';
 import type { InferenceBackend } from '../inference/backend';
-import { EmbeddedBackend } from '../inference/embedded/embedded-backend';
-import type { Logger } from '../observability/logger';
 import type { Metrics } from '../observability/metrics';
 import type { SandboxPool } from '../sandbox/sandbox';
 import type { ToolRegistry } from '../tools/registry';
 import { AsyncRolloutEngine } from './engine';
 import { createJudge, type Judge } from './judge';
-import { applyRunOptions, readRunOptions } from './run-options';
+import { type OpenBackendOptions, openBackend } from './open-backend';
+import { outdatedRule } from './outdated';
+import { applyRunOptions, readRunOptions, type Staleness } from './run-options';
 import { ToolEnv } from './tool-env';
+import { VersionLine } from './version-line';
 import type { RunMaterial } from './worker';
 
-export interface MaterialOptions {
+export interface MaterialOptions extends OpenBackendOptions {
   database: Database;
-  ambient: Ambient;
-  logger: Logger;
-  packageRoot: string;
-  threads: number;
   store: SessionStore;
   tools: ToolRegistry;
   sandboxes: () => Promise<SandboxPool>;
@@ -49,18 +44,23 @@ const RUNS_KEPT = 64;
 
 interface RunSkill {
   skill: Skill;
-  grammar: string | null;
   backendName: string;
   judgeName: string | null;
+  staleness: Staleness | null;
 }
 
 interface OpenBackend {
   backend: InferenceBackend;
   engine: AsyncRolloutEngine;
+  versions: VersionLine;
 }
 
 export class Material {
-  private readonly opened = new Map<string, Promise<OpenBackend>>();
+  /** Backends that opened, by name: what can be asked without waiting. */
+  private readonly serving = new Map<string, InferenceBackend>();
+  /** Why backends could not be opened that will be tried again, by name. */
+  private readonly awaited = new Map<string, string>();
+  private readonly openBackends = new Map<string, Promise<OpenBackend>>();
   private readonly skills = new Map<string, Promise<RunSkill>>();
   private readonly retiring = new Set<Promise<void>>();
   private closing = false;
@@ -71,8 +71,8 @@ export class Material {
   }
 
   async of(claim: ClaimedTrajectory): Promise<RunMaterial> {
-    const { skill, grammar, backendName, judgeName } = await this.skillOf(claim.runId);
-    const { engine } = await this.open(await getBackend(this.options.database.db, backendName));
+    const { skill, backendName, judgeName, staleness } = await this.skillOf(claim.runId);
+    const { engine, versions } = await this.open(await getBackend(this.options.database.db, backendName));
     const sandboxes = await this.options.sandboxes();
     const judge = judgeName === null ? null : await this.judgeOf(judgeName);
     const { tools, ambient } = this.options;
@@ -80,8 +80,8 @@ export class Material {
       engine,
       jobFor: ({ trajectoryId, task, seed }) => ({
         skill,
-        grammar,
         deadlineMs: skill.deadlineMs,
+        outdated: outdatedRule(staleness, versions, claim.redone),
         makeEnv: () =>
           new ToolEnv({
             trajectoryId,
@@ -119,10 +119,25 @@ export class Material {
   }
 
   /** Opens the backend when it is not open yet. Throws from the error family. */
-  async health(name: string): Promise<{ ok: boolean; message: string; modelName: string | null }> {
+  async backendOf(name: string): Promise<InferenceBackend> {
     const { backend } = await this.open(await getBackend(this.options.database.db, name));
+    return backend;
+  }
+
+  async health(name: string): Promise<{ ok: boolean; message: string; modelName: string | null }> {
+    const backend = await this.backendOf(name);
     const [health, { modelName }] = await Promise.all([backend.health(), backend.capabilities()]);
     return { ...health, modelName };
+  }
+
+  /** Why requests to an open backend wait, as a sentence; null when they do not, or it is not open. */
+  trouble(name: string): string | null {
+    return this.serving.get(name)?.trouble?.() ?? this.awaited.get(name) ?? null;
+  }
+
+  /** Backends that are open now, by name; of two of one name (the settings were changed) the newer one. */
+  opened(): ReadonlyMap<string, InferenceBackend> {
+    return this.serving;
   }
 
   async closeEngines(): Promise<void> {
@@ -136,23 +151,23 @@ export class Material {
   }
 
   private async each(close: (open: OpenBackend) => Promise<void>): Promise<void> {
-    const all = await Promise.allSettled(this.opened.values());
+    const all = await Promise.allSettled(this.openBackends.values());
     await Promise.all(all.map((settled) => (settled.status === 'fulfilled' ? close(settled.value) : undefined)));
   }
 
   /** One backend a row; one that could not be opened is tried again by the next who asks. */
   private open(row: BackendRow): Promise<OpenBackend> {
-    const key = `${row.id} ${JSON.stringify(row.settings)}`;
-    const known = this.opened.get(key);
+    const key = `${row.id} ${row.revision}`;
+    const known = this.openBackends.get(key);
     if (known) return known;
     const opening = this.openNew(row);
-    for (const [oldKey, old] of this.opened) {
+    for (const [oldKey, old] of this.openBackends) {
       if (!oldKey.startsWith(`${row.id} `)) continue;
-      this.opened.delete(oldKey);
+      this.openBackends.delete(oldKey);
       this.retiring.add(this.retire(old));
     }
-    this.opened.set(key, opening);
-    opening.catch(() => this.opened.delete(key));
+    this.openBackends.set(key, opening);
+    opening.catch(() => this.openBackends.delete(key));
     return opening;
   }
 
@@ -161,25 +176,30 @@ export class Material {
     const old = await opening.catch(() => null);
     if (!old) return;
     while (!this.closing && old.engine.stats().running > 0) await sleep(RETIRE_POLL_MS);
+    const { backend } = old;
+    if (this.serving.get(backend.name) === backend) this.serving.delete(backend.name);
     await old.engine.close();
-    await old.backend.close();
+    await backend.close();
   }
 
   private async openNew(row: BackendRow): Promise<OpenBackend> {
-    const { packageRoot, threads, logger, store, toolWorkers, ambient } = this.options;
-    const { modelPath } = row.settings;
-    if (typeof modelPath !== 'string')
-      throw new Invalid(
-        `The backend ${row.name} names no model file. Add it again with: studio backend ${row.name} --model FILE`,
-      );
-    const backend = await EmbeddedBackend.open({
-      name: row.name,
-      modelPath: isAbsolute(modelPath) ? modelPath : join(packageRoot, modelPath),
-      threads,
-      logger,
+    const { store, toolWorkers, ambient, logger, database } = this.options;
+    const backend = await openBackend(row, this.options).catch((error: unknown) => {
+      if (isTransient(error)) this.awaited.set(row.name, error.message);
+      throw error;
     });
-    const capabilities = await backend.capabilities();
-    return { backend, engine: new AsyncRolloutEngine({ backend, capabilities, store, toolWorkers, ambient, logger }) };
+    this.awaited.delete(row.name);
+    try {
+      const capabilities = await backend.capabilities();
+      const versions = new VersionLine(await succeededVersions(database.db, row.id));
+      versions.note(await backend.weightVersion());
+      const engine = new AsyncRolloutEngine({ backend, capabilities, store, toolWorkers, ambient, logger });
+      this.serving.set(row.name, backend);
+      return { backend, engine, versions };
+    } catch (error) {
+      await backend.close();
+      throw error;
+    }
   }
 
   private async judgeOf(name: string): Promise<Judge> {
@@ -204,7 +224,7 @@ export class Material {
     const parsed = parseSkill(run.skillYaml, { tools: tools.names(), scorers: SCORER_NAMES });
     const options = readRunOptions(run.options);
     const skill = applyRunOptions(parsed, options);
-    const grammar = skill.constrainActions ? turnGrammar(skill, tools.schemas(skill.availableTools)) : null;
-    return { skill, grammar, backendName: run.backendName, judgeName: options.judge };
+    const { judge, staleness } = options;
+    return { skill, backendName: run.backendName, judgeName: judge, staleness };
   }
 }

@@ -9,14 +9,25 @@ export interface RunOptions {
   judge: string | null;
   /** Groups without signal stay out of exports. */
   dropNoSignal: boolean;
+  /** Null: trajectories may be as old as they get. */
+  staleness: Staleness | null;
+}
+
+/** How many versions the weights may move on under a trajectory, and what becomes of one that is older. */
+export interface Staleness {
+  limit: number;
+  /** Begin it anew, or end it as cancelled. */
+  older: 'redo' | 'drop';
 }
 
 export function readRunOptions(options: JsonObject): RunOptions {
-  const { temperature, judge, dropNoSignal } = options;
+  const { temperature, judge, dropNoSignal, maxStaleness, stale } = options;
   return {
     temperature: typeof temperature === 'number' ? temperature : null,
     judge: typeof judge === 'string' ? judge : null,
     dropNoSignal: dropNoSignal === true,
+    staleness:
+      typeof maxStaleness === 'number' ? { limit: maxStaleness, older: stale === 'drop' ? 'drop' : 'redo' } : null,
   };
 }
 
@@ -27,7 +38,7 @@ export function applyRunOptions(skill: Skill, { temperature }: RunOptions): Skil
 /** Sentences a reader of the run must know. Throws Invalid when the skill cannot be scored this way at all. */
 export function runNotices(
   skill: Skill,
-  { judge, dropNoSignal }: RunOptions,
+  { judge, dropNoSignal, staleness }: RunOptions,
   tasks: readonly { skill: string | null }[],
 ): string[] {
   const { notice } = effectiveWeights(skill, judge !== null);
@@ -35,6 +46,11 @@ export function runNotices(
   return [
     ...(notice === null ? [] : [notice]),
     ...(dropNoSignal ? ['Groups without signal are left out of exports.'] : []),
+    ...(staleness
+      ? [
+          `A trajectory whose weights are more than ${staleness.limit} ${staleness.limit === 1 ? 'version' : 'versions'} old is ${staleness.older === 'redo' ? 'begun anew' : 'dropped'}.`,
+        ]
+      : []),
     ...(others === 0
       ? []
       : [`${others} of ${tasks.length} tasks name another skill; this run uses ${skill.skillName} for all of them.`]),

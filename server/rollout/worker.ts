@@ -6,7 +6,7 @@ import type { Database } from '../../db/connection';
 import { toStudioError } from '../../db/database-errors';
 import { cancelledRunIds } from '../../db/queries/cancelled-runs';
 import { appendRunEvent } from '../../db/queries/events';
-import { giveBackTrajectory } from '../../db/queries/give-back';
+import { giveBackTrajectory, requeueTrajectory } from '../../db/queries/give-back';
 import { endedGroupIds, unfinishedRunIds } from '../../db/queries/groups';
 import {
   type ClaimedTrajectory,
@@ -17,15 +17,15 @@ import {
   startRuns,
 } from '../../db/queries/trajectories';
 import type { Ambient } from '../core/ambient';
-import { Cancelled, Conflict, isStudioError } from '../core/errors';
+import { Cancelled, Conflict, isStudioError, isTransient } from '../core/errors';
 import type { Logger } from '../observability/logger';
-import { type AsyncRolloutEngine, Interrupted, type TrajectoryJob } from './engine';
+import { type AsyncRolloutEngine, Interrupted, Outdated, type TrajectoryJob } from './engine';
 import { settleGroup, settleRun, settleTrajectory } from './settle';
 
 /** What a trajectory of one run needs, the same for all its trajectories. */
 export interface RunMaterial {
   engine: AsyncRolloutEngine;
-  jobFor(claim: ClaimedTrajectory): Pick<TrajectoryJob, 'skill' | 'grammar' | 'makeEnv'> & { deadlineMs: number };
+  jobFor(claim: ClaimedTrajectory): Pick<TrajectoryJob, 'skill' | 'makeEnv' | 'outdated'> & { deadlineMs: number };
 }
 
 export interface WorkerOptions {
@@ -207,6 +207,8 @@ export class Worker {
       job = material.jobFor(claim);
     } catch (error) {
       if (error instanceof Interrupted || this.stopped) throw new Interrupted('The worker is stopping.');
+      // It has not begun and loses nothing: it is tried again until what it needs is there.
+      if (isTransient(error)) throw error;
       return this.options.failBeforeStart(claim, error);
     }
     return material.engine.run({
@@ -247,6 +249,16 @@ export class Worker {
   private async drop(claim: ClaimedTrajectory, error: unknown): Promise<void> {
     const { logger, database, ambient } = this.options;
     const where = { trajectoryId: claim.trajectoryId, runId: claim.runId };
+    if (error instanceof Outdated) {
+      logger.debug({ ...where, reason: error.message }, 'trajectory begun anew');
+      await requeueTrajectory(database.db, {
+        trajectoryId: claim.trajectoryId,
+        workerId: this.workerId,
+        sessionId: ambient.newId('ses'),
+      });
+      this.options.runLogGrew(claim.runId);
+      return;
+    }
     if (error instanceof Interrupted) {
       logger.debug({ ...where, reason: error.message }, 'trajectory let go');
       return;

@@ -49,8 +49,8 @@ export interface RunningProcess {
   secrets: SecretBox;
   /** The scoring that goes on in this process. */
   scoreJobs: ScoreJobs;
-  /** Why the worker of this process cannot go on now (the disk is full, the database is gone), as a sentence; else null. */
-  trouble(): string | null;
+  /** Why a run on this backend cannot go on now (the disk is full, no server answers), as a sentence; else null. */
+  trouble(backendName: string): string | null;
 }
 
 export interface ServerToCheck {

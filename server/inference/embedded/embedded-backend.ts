@@ -118,6 +118,11 @@ export class EmbeddedBackend implements InferenceBackend {
     return connection.ask('tokenize', { text, special: options.special });
   }
 
+  async decode(ids: Int32Array): Promise<EncodedText> {
+    const connection = await this.#connected();
+    return connection.ask('decode', { ids });
+  }
+
   async applyTemplate(messages: ChatMessage[], options: TemplateOptions): Promise<string> {
     const connection = await this.#connected();
     return connection.ask('template', { messages, options });

@@ -127,6 +127,12 @@ export class LoadedModel {
     return this.#encoder.encode(text, special);
   }
 
+  /** Throws Invalid for an id the vocabulary does not have. */
+  decode(ids: Int32Array): EncodedText {
+    this.vocabulary.check(ids, 'prompt');
+    return this.vocabulary.encoded(ids);
+  }
+
   render(messages: ChatMessage[], options: TemplateOptions): string {
     return this.template.render(messages, options);
   }

@@ -54,6 +54,8 @@ export class ModelService {
       }
       case 'tokenize':
         return this.#model().encode(message.text, message.special);
+      case 'decode':
+        return this.#model().decode(message.ids);
       case 'template':
         return this.#model().render(message.messages, message.options);
       case 'ping':

@@ -45,6 +45,7 @@ export type ToChild =
   | { kind: 'generate'; tasks: GenerateTask[] }
   | { kind: 'score'; id: number; pairs: ScorePair[]; alternatives: number; entropy: boolean }
   | { kind: 'tokenize'; id: number; text: string; special: boolean }
+  | { kind: 'decode'; id: number; ids: Int32Array }
   | { kind: 'template'; id: number; messages: ChatMessage[]; options: TemplateOptions }
   | { kind: 'update'; id: number; source: string; version: string }
   | { kind: 'ping'; id: number }
@@ -57,6 +58,7 @@ export interface Answers {
   generate: GenerationResult;
   score: CompletionScores[];
   tokenize: EncodedText;
+  decode: EncodedText;
   template: string;
   update: ModelInfo;
   ping: null;

@@ -98,6 +98,19 @@ export function describeBackend(
       expect((await backend.tokenize('', { special: false })).ids).toHaveLength(0);
     });
 
+    it('gives the bytes of ids, those of control tokens too', async () => {
+      if (!backend.decode) return;
+      const encoded = await backend.tokenize('plain 数字 👩‍🚀', { special: false });
+      const decoded = await backend.decode(encoded.ids);
+      expect(Array.from(decoded.bytes)).toEqual(Array.from(encoded.bytes));
+      expect(Array.from(decoded.byteEnds)).toEqual(Array.from(encoded.byteEnds));
+      const prompted = await backend.decode(prompt);
+      const rendered = await backend.applyTemplate([{ role: 'user', content: 'Count to three.' }], {
+        addGenerationPrompt: true,
+      });
+      expect(new TextDecoder().decode(prompted.bytes)).toBe(rendered);
+    });
+
     it('never lets plain text become a control token', async () => {
       // A control token of the template is one id with special on, and several with special off.
       const rendered = await backend.applyTemplate([{ role: 'user', content: 'x' }], { addGenerationPrompt: true });

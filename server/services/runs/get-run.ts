@@ -17,6 +17,6 @@ export async function getRun({
   requireRole(ctx, 'viewer', 'Looking at a run');
   const { runId } = parseInput(runIdInput, input);
   const run = await queryRun(ctx.database.db, runId);
-  const trouble = run.status === 'queued' || run.status === 'running' ? ctx.process.trouble() : null;
+  const trouble = run.status === 'queued' || run.status === 'running' ? ctx.process.trouble(run.backendName) : null;
   return trouble === null ? run : { ...run, notices: [...run.notices, `This run waits: ${trouble}`] };
 }

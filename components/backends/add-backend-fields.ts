@@ -1,0 +1,76 @@
+/** What a person wrote into the form for a new backend, read into what the server takes. */
+import { REMOTE_KINDS, type RemoteKind } from '../../server/core/inference';
+
+export interface AddBackendFields {
+  /** Addresses, parted by blanks, commas or lines. */
+  urls: string;
+  name: string;
+  kind: string;
+  model: string;
+  key: string;
+  tokenizer: string;
+  contextLength: string;
+  maxInFlight: string;
+}
+
+export const EMPTY_FIELDS: AddBackendFields = {
+  urls: '',
+  name: '',
+  kind: 'auto',
+  model: '',
+  key: '',
+  tokenizer: '',
+  contextLength: '',
+  maxInFlight: '',
+};
+
+export function readAddBackend(fields: AddBackendFields) {
+  const urls = fields.urls.split(/[\s,]+/).filter((part) => part !== '');
+  const wrongUrl = urls.find((url) => !isHttpUrl(url)) ?? null;
+  const kind: RemoteKind | 'auto' = REMOTE_KINDS.find((known) => known === fields.kind) ?? 'auto';
+  const numbers = { contextLength: wholeNumber(fields.contextLength), maxInFlight: wholeNumber(fields.maxInFlight) };
+  const wrongNumber =
+    numbers.contextLength === 'wrong' ? 'contextLength' : numbers.maxInFlight === 'wrong' ? 'maxInFlight' : null;
+  const given = {
+    kind,
+    ...(fields.model.trim() ? { model: fields.model.trim() } : {}),
+    ...(fields.tokenizer.trim() ? { tokenizer: fields.tokenizer.trim() } : {}),
+    ...(typeof numbers.contextLength === 'number' ? { contextLength: numbers.contextLength } : {}),
+    ...(fields.key ? { key: fields.key } : {}),
+  };
+  return {
+    urls,
+    wrongUrl,
+    wrongNumber,
+    ok: urls.length > 0 && wrongUrl === null && wrongNumber === null,
+    check: (url: string) => ({ url, ...given }),
+    add: (unchecked: boolean) => ({
+      name: fields.name.trim(),
+      urls,
+      ...given,
+      ...(typeof numbers.maxInFlight === 'number' ? { maxInFlight: numbers.maxInFlight } : {}),
+      unchecked,
+    }),
+  } as const;
+}
+
+/** `http://gpu-1.lab:8000/v1` → `gpu-1`. */
+export function suggestedName(url: string): string {
+  const { hostname, port } = new URL(url);
+  const host = /^[\d.]+$|^\[/.test(hostname) ? hostname.replace(/[[\]]/g, '') : (hostname.split('.')[0] ?? hostname);
+  return /^(localhost|127\.|::1)/.test(host) ? `local-${port || '80'}` : host;
+}
+
+function isHttpUrl(text: string): boolean {
+  try {
+    return /^https?:$/.test(new URL(text).protocol);
+  } catch {
+    return false;
+  }
+}
+
+function wholeNumber(text: string): number | null | 'wrong' {
+  const trimmed = text.trim();
+  if (trimmed === '') return null;
+  return /^\d{1,9}$/.test(trimmed) && Number(trimmed) > 0 ? Number(trimmed) : 'wrong';
+}

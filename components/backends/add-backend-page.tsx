@@ -1,0 +1,199 @@
+'use client';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useRouter } from 'next/navigation';
+import { useTranslations } from 'next-intl';
+import { useState } from 'react';
+import { useMay } from '@/components/people/use-may';
+import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
+import { Button } from '@/components/ui/button';
+import { Field, Select, TextInput } from '@/components/ui/field';
+import { PageHeader } from '@/components/ui/page-header';
+import { Panel } from '@/components/ui/panel';
+import { useErrorSentence } from '@/components/ui/query-view';
+import { EmptyState, Notice } from '@/components/ui/state';
+import { REMOTE_KINDS } from '@/server/core/inference';
+import { type AddBackendFields, EMPTY_FIELDS, readAddBackend, suggestedName } from './add-backend-fields';
+import { CheckList } from './check-list';
+
+/** An address becomes a backend: it is asked what it is, shown as a checklist, and then added. */
+export function AddBackendPage() {
+  const t = useTranslations('addBackend');
+  const list = useTranslations('backends');
+  const trpc = useTRPC();
+  const router = useRouter();
+  const queryClient = useQueryClient();
+  const sentence = useErrorSentence();
+  const mayAdd = useMay('operator');
+  const [fields, setFields] = useState<AddBackendFields>(EMPTY_FIELDS);
+  const check = useMutation(trpc.backends.check.mutationOptions(ON_ITS_OWN));
+  const add = useMutation(
+    trpc.backends.add.mutationOptions({
+      ...ON_ITS_OWN,
+      onSuccess: async ({ name }) => {
+        await queryClient.invalidateQueries(trpc.backends.pathFilter());
+        router.push(`/backends/${encodeURIComponent(name)}`);
+      },
+    }),
+  );
+  const read = readAddBackend(fields);
+  const set = (field: keyof AddBackendFields) => (event: { target: { value: string } }) => {
+    // What was found out belongs to the address it was asked of.
+    if (field !== 'name') check.reset();
+    add.reset();
+    setFields((before) => ({ ...before, [field]: event.target.value }));
+  };
+  const checked = check.data;
+  const [first] = read.urls;
+  return (
+    <>
+      <PageHeader trail={[{ label: list('title'), href: '/backends' }]} title={t('title')} />
+      <div className="grid grid-cols-[minmax(0,1fr)] xl:min-h-[calc(100dvh-2.75rem)] xl:grid-cols-[26rem_minmax(0,1fr)]">
+        <Panel title={t('server')}>
+          <form
+            className="flex flex-col gap-3 p-4"
+            onSubmit={(event) => {
+              event.preventDefault();
+              if (!first || !mayAdd) return;
+              setFields((before) => ({ ...before, name: before.name || suggestedName(first) }));
+              check.mutate(read.check(first));
+            }}
+          >
+            <Field
+              label={t('addresses')}
+              hint={t('addressesHint')}
+              error={read.wrongUrl ? t('wrongUrl', { url: read.wrongUrl }) : null}
+            >
+              {(wiring) => (
+                <TextInput
+                  {...wiring}
+                  value={fields.urls}
+                  maxLength={8192}
+                  placeholder="http://gpu-1:8000"
+                  inputMode="url"
+                  onChange={set('urls')}
+                />
+              )}
+            </Field>
+            <div className="grid grid-cols-2 gap-3">
+              <Field label={t('kind')}>
+                {(wiring) => (
+                  <Select {...wiring} value={fields.kind} onChange={set('kind')}>
+                    <option value="auto">{t('auto')}</option>
+                    {REMOTE_KINDS.map((kind) => (
+                      <option key={kind} value={kind}>
+                        {kind}
+                      </option>
+                    ))}
+                  </Select>
+                )}
+              </Field>
+              <Field label={t('model')} hint={t('modelHint')}>
+                {(wiring) => <TextInput {...wiring} value={fields.model} maxLength={500} onChange={set('model')} />}
+              </Field>
+            </div>
+            <Field label={t('key')} hint={t('keyHint')}>
+              {(wiring) => (
+                <TextInput
+                  {...wiring}
+                  type="password"
+                  autoComplete="new-password"
+                  value={fields.key}
+                  maxLength={4096}
+                  onChange={set('key')}
+                />
+              )}
+            </Field>
+            <details>
+              <summary className="cursor-pointer text-sm text-ink-2">{t('more')}</summary>
+              <div className="mt-2 flex flex-col gap-3">
+                <Field label={t('tokenizer')} hint={t('tokenizerHint')}>
+                  {(wiring) => (
+                    <TextInput {...wiring} value={fields.tokenizer} maxLength={4096} onChange={set('tokenizer')} />
+                  )}
+                </Field>
+                <div className="grid grid-cols-2 gap-3">
+                  <Field
+                    label={t('contextLength')}
+                    hint={t('contextLengthHint')}
+                    error={read.wrongNumber === 'contextLength' ? t('wrongNumber') : null}
+                  >
+                    {(wiring) => (
+                      <TextInput
+                        {...wiring}
+                        inputMode="numeric"
+                        value={fields.contextLength}
+                        onChange={set('contextLength')}
+                      />
+                    )}
+                  </Field>
+                  <Field
+                    label={t('maxInFlight')}
+                    hint={t('maxInFlightHint')}
+                    error={read.wrongNumber === 'maxInFlight' ? t('wrongNumber') : null}
+                  >
+                    {(wiring) => (
+                      <TextInput
+                        {...wiring}
+                        inputMode="numeric"
+                        value={fields.maxInFlight}
+                        onChange={set('maxInFlight')}
+                      />
+                    )}
+                  </Field>
+                </div>
+              </div>
+            </details>
+            {check.isError ? <Notice tone="bad">{sentence(check.error)}</Notice> : null}
+            <div className="flex flex-wrap items-center gap-3">
+              <Button
+                type="submit"
+                kind={checked ? 'outline' : 'primary'}
+                busy={check.isPending}
+                disabled={!first || !read.ok || !mayAdd}
+              >
+                {checked ? t('checkAgain') : t('check')}
+              </Button>
+              {mayAdd ? null : <p className="text-sm text-ink-3">{t('notAllowed')}</p>}
+            </div>
+          </form>
+          {checked ? (
+            <form
+              className="flex flex-col gap-3 border-t border-line-soft p-4"
+              onSubmit={(event) => {
+                event.preventDefault();
+                add.mutate(read.add(!checked.ok));
+              }}
+            >
+              <Field label={t('name')} hint={t('nameHint')}>
+                {(wiring) => <TextInput {...wiring} value={fields.name} maxLength={120} onChange={set('name')} />}
+              </Field>
+              {checked.ok ? null : <Notice>{t('failedHint')}</Notice>}
+              {add.isError ? <Notice tone="bad">{sentence(add.error)}</Notice> : null}
+              <div>
+                <Button
+                  type="submit"
+                  kind="primary"
+                  busy={add.isPending || add.isSuccess}
+                  disabled={fields.name.trim() === '' || checked.kind === null}
+                >
+                  {checked.ok ? t('add') : t('addAnyway')}
+                </Button>
+              </div>
+            </form>
+          ) : null}
+        </Panel>
+        <Panel
+          title={t('found')}
+          className="max-xl:border-t xl:border-l"
+          aside={checked?.kind ? `${checked.kind} ${checked.serverVersion ?? ''}` : undefined}
+        >
+          {checked ? (
+            <CheckList check={checked} />
+          ) : (
+            <EmptyState title={check.isPending ? t('asking') : t('notAsked')}>{t('notAskedHint')}</EmptyState>
+          )}
+        </Panel>
+      </div>
+    </>
+  );
+}

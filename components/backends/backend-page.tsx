@@ -1,0 +1,206 @@
+'use client';
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useTranslations } from 'next-intl';
+import { useState } from 'react';
+import { useMay } from '@/components/people/use-may';
+import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
+import { Button } from '@/components/ui/button';
+import { Chip } from '@/components/ui/chip';
+import { ABSENT, count } from '@/components/ui/numbers';
+import { PageHeader } from '@/components/ui/page-header';
+import { Panel } from '@/components/ui/panel';
+import { QueryView, useErrorSentence } from '@/components/ui/query-view';
+import { SkeletonRows } from '@/components/ui/skeleton';
+import { Notice } from '@/components/ui/state';
+import { Time } from '@/components/ui/time';
+import type { BackendDetail } from '@/server/core/views';
+import { CheckList } from './check-list';
+import { FigureCharts } from './figure-charts';
+import { ReplicaTable } from './replica-table';
+import { UpdateWeights } from './update-weights';
+import { WeightUpdates } from './weight-updates';
+
+/** How often the live figures are asked for while the page is open. */
+const EVERY_MS = 3_000;
+
+/** One backend: its servers live, charts over time, its weights, and what it can do. */
+export function BackendPage({ name }: { name: string }) {
+  const t = useTranslations('backend');
+  const list = useTranslations('backends');
+  const trpc = useTRPC();
+  const query = useQuery(trpc.backends.get.queryOptions({ name }, { ...ON_ITS_OWN, refetchInterval: EVERY_MS }));
+  return (
+    <QueryView
+      query={query}
+      failed={t('failed', { name })}
+      loading={
+        <>
+          <PageHeader trail={[{ label: list('title'), href: '/backends' }]} title={name} />
+          <SkeletonRows rows={6} label={t('loading')} />
+        </>
+      }
+    >
+      {(backend) => <Backend backend={backend} />}
+    </QueryView>
+  );
+}
+
+function Backend({ backend }: { backend: BackendDetail }) {
+  const t = useTranslations('backend');
+  const trpc = useTRPC();
+  const { name, replicas, trouble, keyProblem, health } = backend;
+  const remote = replicas.length > 0;
+  const history = useQuery(
+    trpc.backends.history.queryOptions(
+      { name },
+      { ...ON_ITS_OWN, refetchInterval: EVERY_MS, enabled: remote, placeholderData: keepPreviousData },
+    ),
+  );
+  return (
+    <>
+      <BackendHeader backend={backend} />
+      {trouble ? <Notice>{trouble}</Notice> : null}
+      {keyProblem ? <Notice tone="bad">{keyProblem}</Notice> : null}
+      {!trouble && !health.ok ? <Notice tone="bad">{health.message}</Notice> : null}
+      {remote ? (
+        <>
+          <Panel title={t('replicas.title')}>
+            <ReplicaTable replicas={replicas} />
+          </Panel>
+          <Panel title={t('charts.titleAll')} aside={t('charts.window')}>
+            {history.data ? (
+              <FigureCharts history={history.data} />
+            ) : (
+              <SkeletonRows rows={3} label={t('charts.loading')} />
+            )}
+          </Panel>
+        </>
+      ) : null}
+      <div className="grid grid-cols-[minmax(0,1fr)] xl:grid-cols-[minmax(0,1fr)_26rem]">
+        <Panel title={t('weights.title')} className="border-t">
+          <WeightUpdates updates={backend.weightUpdates} />
+        </Panel>
+        <Panel title={t('can.title')} className="border-t xl:border-l">
+          <Capabilities backend={backend} />
+        </Panel>
+      </div>
+      {backend.checks.map((check) => (
+        <Panel
+          key={check.url}
+          className="border-t"
+          title={
+            <span className="foreign-line">
+              {t('check.titleShort')} <span className="font-mono font-normal">{check.url}</span>
+            </span>
+          }
+          aside={<Time atMs={check.checkedAtMs} />}
+        >
+          <CheckList check={check} />
+        </Panel>
+      ))}
+    </>
+  );
+}
+
+function BackendHeader({ backend }: { backend: BackendDetail }) {
+  const t = useTranslations('backend');
+  const list = useTranslations('backends');
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  const sentence = useErrorSentence();
+  const mayOperate = useMay('operator');
+  const [updating, setUpdating] = useState(false);
+  const { name, capabilities, paused, health } = backend;
+  const refresh = () => queryClient.invalidateQueries(trpc.backends.get.queryFilter({ name }));
+  const pause = useMutation(trpc.backends.pause.mutationOptions({ onSettled: refresh }));
+  const resume = useMutation(trpc.backends.resume.mutationOptions({ onSettled: refresh }));
+  const check = useMutation(trpc.backends.recheck.mutationOptions({ ...ON_ITS_OWN, onSettled: refresh }));
+  const sources = capabilities?.weightSources ?? [];
+  const failed = pause.error ?? resume.error ?? check.error;
+  return (
+    <>
+      <PageHeader
+        trail={[{ label: list('title'), href: '/backends' }]}
+        title={name}
+        facts={
+          <>
+            <Chip label={t('kind')}>{backend.kind}</Chip>
+            <Chip tone={health.ok ? 'ok' : 'bad'} title={health.message}>
+              {paused ? t('paused') : health.ok ? list('answers') : list('silent')}
+            </Chip>
+            {backend.modelName ? (
+              <Chip label={t('model')} title={backend.modelName} className="max-w-72">
+                {backend.modelName}
+              </Chip>
+            ) : null}
+            {backend.weightVersion ? (
+              <Chip label={t('weightVersion')} title={backend.weightVersion} className="max-w-60">
+                {backend.weightVersion}
+              </Chip>
+            ) : null}
+            {backend.isDefault ? <Chip label={list('default')} /> : null}
+          </>
+        }
+        actions={
+          mayOperate ? (
+            <>
+              {backend.replicas.length > 0 ? (
+                <Button kind="quiet" busy={check.isPending} onClick={() => check.mutate({ name })}>
+                  {t('checkAgain')}
+                </Button>
+              ) : null}
+              {capabilities?.canPause ? (
+                paused ? (
+                  <Button busy={resume.isPending} onClick={() => resume.mutate({ name })}>
+                    {t('resume')}
+                  </Button>
+                ) : (
+                  <Button busy={pause.isPending} onClick={() => pause.mutate({ name })} title={t('pauseTitle')}>
+                    {t('pause')}
+                  </Button>
+                )
+              ) : null}
+              {sources.length > 0 ? (
+                <Button kind="primary" onClick={() => setUpdating(true)}>
+                  {t('weights.update')}
+                </Button>
+              ) : null}
+            </>
+          ) : undefined
+        }
+      />
+      {failed ? <Notice tone="bad">{sentence(failed)}</Notice> : null}
+      <UpdateWeights name={name} sources={sources} open={updating} onClose={() => setUpdating(false)} />
+    </>
+  );
+}
+
+function Capabilities({ backend }: { backend: BackendDetail }) {
+  const t = useTranslations('backend.can');
+  const { capabilities, hasKey } = backend;
+  if (!capabilities) return <p className="px-4 py-4 text-ink-2">{t('unknown')}</p>;
+  const yes = (value: boolean) => (value ? t('yes') : t('no'));
+  const facts: [name: string, value: string][] = [
+    [t('tokenIds'), capabilities.tokenIds ? t('exact') : t('approximate')],
+    [t('logprobs'), t(`logprobKind.${capabilities.logprobs}`)],
+    [t('scoring'), yes(capabilities.canScore)],
+    [t('entropy'), yes(capabilities.entropy)],
+    [t('constraints'), capabilities.constraints.join(', ') || t('no')],
+    [t('weightSources'), capabilities.weightSources.map((source) => t(`source.${source}`)).join(', ') || t('no')],
+    [t('seeded'), yes(capabilities.seeded)],
+    [t('embeddings'), yes(capabilities.embeddings)],
+    [t('contextLength'), t('tokens', { tokens: count(capabilities.contextLength) })],
+    [t('maxInFlight'), count(capabilities.maxInFlight)],
+    ...(backend.replicas.length > 0 ? ([[t('key'), hasKey ? t('keySet') : ABSENT]] as [string, string][]) : []),
+  ];
+  return (
+    <dl className="grid grid-cols-[minmax(8rem,auto)_1fr] gap-x-3 gap-y-1 px-4 py-2.5">
+      {facts.map(([fact, value]) => (
+        <div key={fact} className="contents">
+          <dt className="text-ink-3">{fact}</dt>
+          <dd className="foreign-text">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

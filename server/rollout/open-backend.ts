@@ -1,0 +1,42 @@
+/** Opens what a row of the backends table describes: a model file in a process of our own, or servers somewhere. */
+import { isAbsolute, join } from 'node:path';
+import type { BackendRow } from '../../db/queries/catalog';
+import type { Ambient } from '../core/ambient';
+import { Invalid } from '../core/errors';
+import { remoteSettingsSchema } from '../core/inference-settings';
+import type { InferenceBackend } from '../inference/backend';
+import { EmbeddedBackend } from '../inference/embedded/embedded-backend';
+import { openRemote } from '../inference/open-remote';
+import type { Logger } from '../observability/logger';
+
+export interface OpenBackendOptions {
+  /** Folder of package.json; model paths are relative to it. */
+  packageRoot: string;
+  /** Of an embedded model. */
+  threads: number;
+  logger: Logger;
+  ambient: Ambient;
+  /** The keys of a backend's servers, by address. Throws Unavailable when they cannot be read. */
+  keysOf(backendId: string): Promise<(url: string) => string | null>;
+}
+
+/** Throws from the error family, in a sentence that names the backend. */
+export async function openBackend(row: BackendRow, options: OpenBackendOptions): Promise<InferenceBackend> {
+  const { packageRoot, threads, logger, ambient } = options;
+  if (row.kind !== 'embedded') {
+    const settings = remoteSettingsSchema.safeParse(row.settings);
+    if (!settings.success)
+      throw new Invalid(`The settings of the backend ${row.name} cannot be read. Add it again.`, {
+        issues: settings.error.issues,
+      });
+    const keyFor = await options.keysOf(row.id);
+    return openRemote({ name: row.name, kind: row.kind, settings: settings.data, keyFor, logger, ambient });
+  }
+  const { modelPath } = row.settings;
+  if (typeof modelPath !== 'string')
+    throw new Invalid(
+      `The backend ${row.name} names no model file. Add it again with: studio backend ${row.name} --model FILE`,
+    );
+  const path = isAbsolute(modelPath) ? modelPath : join(packageRoot, modelPath);
+  return EmbeddedBackend.open({ name: row.name, modelPath: path, threads, logger });
+}
