@@ -181,6 +181,7 @@ const OVERFLOW_WORDS: readonly RegExp[] = [
   // vLLM
   /context length is only (\d+)/i,
   /maximum context length is (\d+)/i,
+  /longer than the maximum model length of (\d+)/i,
   /exceeds? (?:the )?model'?s maximum context length(?: of)?(?: \(?(\d+)\)?)?/i,
   // SGLang
   /longer than the model'?s context length \(?(\d+)?/i,

@@ -1,0 +1,184 @@
+/** What a vLLM server says of itself, and the two things it does not say: which adapter and which checkpoint serve now. */
+import { Invalid, NotFound } from '../../core/errors';
+import type { LogprobKind } from '../../core/vocabulary';
+import type { HttpClient } from './http-client';
+import { isObject } from './json-body';
+import type { ServerFacts } from './protocol';
+
+export type VllmRoute =
+  | 'tokens-in-tokens-out'
+  | 'weight-label'
+  | 'pause'
+  | 'reload'
+  | 'lora'
+  | 'tokenize'
+  | 'embeddings';
+
+export interface VllmFacts extends ServerFacts {
+  readonly routes: ReadonlySet<VllmRoute>;
+  /** Sent as `model`: the base model's name, or that of the adapter that serves. Changed by a weight update. */
+  servedModel: string;
+  /** Folder of the base weights, as the server sees it, while `version` is the label; null when nobody here knows. Changed by an update. */
+  checkpoint: { path: string; version: string } | null;
+}
+
+/** The server's word for weights that were never labelled. */
+export const UNLABELLED = 'default';
+
+/** Adapters that the studio loads have this before their version: a fresh name for each, which also says whose weights answered. */
+const ADAPTER_PREFIX = 'studio:';
+export const adapterName = (version: string): string => `${ADAPTER_PREFIX}${version}`;
+/** The version of an adapter that the studio loaded; null for every other model. */
+export const adapterVersion = (model: string): string | null =>
+  model.startsWith(ADAPTER_PREFIX) ? model.slice(ADAPTER_PREFIX.length) : null;
+
+export const where = (http: HttpClient): string => `The backend ${http.backend} (${http.url})`;
+
+/** Every fact that vLLM's protocol is given was made by its own `describe`. */
+export const vllmFacts = (facts: ServerFacts): VllmFacts => facts as VllmFacts;
+
+export interface ServedModel {
+  id: string;
+  root: string | null;
+  /** Null for a base model. */
+  parent: string | null;
+  contextLength: number | null;
+}
+
+/** Throws Invalid when the models' owner is not vLLM, NotFound when the wanted one is not served. */
+export async function describeVllm(http: HttpClient, wanted: { model: string | null }): Promise<VllmFacts> {
+  const models = readModels(http, (await http.getJson('/v1/models')).body);
+  const model = chooseModel(http, models, wanted.model);
+  const base = models.find((other) => other.id === model.parent) ?? model;
+  const contextLength = model.contextLength ?? base.contextLength;
+  if (contextLength === null)
+    throw new Invalid(
+      `${where(http)} does not say how long its context is (max_model_len is missing in GET /v1/models); a newer vLLM does.`,
+    );
+  const [version, label, info, startedAt, routes] = await Promise.all([
+    fieldOf(http, '/version', 'version'),
+    fieldOf(http, '/weight_info', 'weight_version'),
+    serverInfo(http),
+    processStart(http),
+    findRoutes(http),
+  ]);
+  if (label !== null) routes.add('weight-label');
+  return {
+    modelName: model.id,
+    contextLength,
+    version,
+    fingerprint: ['vllm', version, model.id, model.root, contextLength, startedAt].join(' '),
+    logprobs: info ? kindOfMode(info.logprobs_mode) : await probeLogprobKind(http, model.id),
+    routes,
+    servedModel: adapterThatServes(models, model, label) ?? model.id,
+    checkpoint: label === UNLABELLED && base.root !== null ? { path: base.root, version: label } : null,
+  };
+}
+
+function readModels(http: HttpClient, body: unknown): ServedModel[] {
+  const data: unknown[] = isObject(body) && Array.isArray(body.data) ? body.data : [];
+  const cards = data.filter(isObject);
+  const owner = cards[0]?.owned_by;
+  if (owner !== 'vllm')
+    throw new Invalid(
+      `${where(http)} is no vLLM: GET /v1/models names ${typeof owner === 'string' ? `${JSON.stringify(owner.slice(0, 60))} as the owner of its models` : 'no owner of its models'}.`,
+    );
+  const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : null);
+  return cards.map((card) => ({
+    id: String(card.id),
+    root: text(card.root),
+    parent: text(card.parent),
+    contextLength: typeof card.max_model_len === 'number' ? card.max_model_len : null,
+  }));
+}
+
+function chooseModel(http: HttpClient, models: ServedModel[], wanted: string | null): ServedModel {
+  const found = wanted === null ? models.find(({ parent }) => parent === null) : models.find(({ id }) => id === wanted);
+  if (found) return found;
+  const served = models.map(({ id }) => id.slice(0, 80)).slice(0, 10);
+  throw new NotFound(`${where(http)} does not serve the model ${wanted ?? ''}; it serves ${served.join(', ')}.`);
+}
+
+/** After a restart of the studio: the label of the weights, or else the order of loading, says which of our adapters serves. */
+function adapterThatServes(models: ServedModel[], model: ServedModel, label: string | null): string | null {
+  const ours = models.filter(({ id, parent }) => parent === model.id && adapterVersion(id) !== null);
+  const found = label === null ? ours.at(-1) : ours.find(({ id }) => adapterVersion(id) === label);
+  return found?.id ?? null;
+}
+
+async function fieldOf(http: HttpClient, path: string, field: string): Promise<string | null> {
+  const { body } = await http.getJson(path, { accept: [404] });
+  const value = isObject(body) ? body[field] : undefined;
+  return typeof value === 'string' ? value : null;
+}
+
+/** The model's settings; only a server in development mode tells them. */
+async function serverInfo(http: HttpClient): Promise<Record<string, unknown> | null> {
+  const { body } = await http.getJson('/server_info?config_format=json', { accept: [404, 422] });
+  const config = isObject(body) ? body.vllm_config : null;
+  return isObject(config) && isObject(config.model_config) ? config.model_config : null;
+}
+
+async function processStart(http: HttpClient): Promise<string> {
+  const { body } = await http.text('GET', '/metrics', undefined, { accept: [404] });
+  return /^process_start_time_seconds (\S+)/m.exec(body)?.[1] ?? '';
+}
+
+async function findRoutes(http: HttpClient): Promise<Set<VllmRoute>> {
+  const routes: [VllmRoute, path: string][] = [
+    ['pause', '/pause'],
+    ['reload', '/collective_rpc'],
+    ['lora', '/v1/load_lora_adapter'],
+    ['tokenize', '/tokenize'],
+    ['embeddings', '/v1/embeddings'],
+  ];
+  const [generates, ...others] = await Promise.all([
+    takesTokens(http),
+    ...routes.map(async ([route, path]) => ((await isMounted(http, path)) ? route : null)),
+  ]);
+  const found = others.filter((route) => route !== null);
+  return new Set(generates ? ['tokens-in-tokens-out', ...found] : found);
+}
+
+/** A route that wants POST answers GET with 405; asking so changes nothing on the server. */
+async function isMounted(http: HttpClient, path: string): Promise<boolean> {
+  const { status } = await http.text('GET', path, undefined, { accept: [400, 401, 403, 404, 405, 422] });
+  return status === 405;
+}
+
+/** Without --enable-scale-out the route is there and answers 403; with it, an empty request is 400. */
+async function takesTokens(http: HttpClient): Promise<boolean> {
+  const { status } = await http.postJson('/inference/v1/generate', {}, { accept: [400, 403, 404, 405, 422] });
+  return status === 400 || status === 422;
+}
+
+function kindOfMode(mode: unknown): LogprobKind {
+  return mode === 'raw_logprobs' ? 'raw' : mode === 'processed_logprobs' ? 'sampled' : 'unknown';
+}
+
+/**
+ * Two tokens, each forced as the only one allowed: numbers from after the mask are 0 for both, raw ones cannot be, and
+ * logits may be above 0.
+ */
+async function probeLogprobKind(http: HttpClient, model: string): Promise<LogprobKind> {
+  const numbers = await Promise.all(
+    [0, 1].map(async (token) => {
+      const request = {
+        model,
+        prompt: [token],
+        max_tokens: 1,
+        temperature: 1,
+        logprobs: 0,
+        allowed_token_ids: [token],
+        ignore_eos: true,
+      };
+      // A server of embeddings has no such route.
+      const { body } = await http.postJson('/v1/completions', request, { accept: [404] });
+      const choice = isObject(body) && Array.isArray(body.choices) ? body.choices[0] : null;
+      const logprobs = isObject(choice) && isObject(choice.logprobs) ? choice.logprobs.token_logprobs : null;
+      return Array.isArray(logprobs) ? Number(logprobs[0] ?? Number.NaN) : Number.NaN;
+    }),
+  );
+  if (!numbers.every((value) => value <= 1e-6)) return 'unknown';
+  return numbers.every((value) => value > -1e-6) ? 'sampled' : 'raw';
+}

@@ -1,0 +1,77 @@
+/** Log-probabilities of given tokens on vLLM: those of a prompt, which it computes while it reads it. */
+import { Invalid } from '../../core/errors';
+import type { HttpClient } from './http-client';
+import { isObject } from './json-body';
+import type { RawScores } from './protocol';
+import { type VllmFacts, where } from './vllm-facts';
+
+/** No alternative: there are fewer. */
+const NONE = -1;
+
+/**
+ * One throw-away token is sampled, because the server wants at least one. Entropy is not offered: it takes the whole
+ * vocabulary at every position of the prompt, which vLLM writes as JSON, about ten gigabytes for a thousand tokens.
+ */
+export async function scoreOnVllm(
+  http: HttpClient,
+  facts: VllmFacts,
+  call: { promptIds: Int32Array; completionIds: Int32Array; alternatives: number; signal?: AbortSignal },
+): Promise<RawScores> {
+  const { promptIds, completionIds, alternatives: k, signal } = call;
+  const prompt = new Int32Array(promptIds.length + completionIds.length);
+  prompt.set(promptIds);
+  prompt.set(completionIds, promptIds.length);
+  const request = {
+    model: facts.servedModel,
+    prompt,
+    max_tokens: 1,
+    temperature: 1,
+    prompt_logprobs: k,
+    stream: false,
+  };
+  const { body } = await http.postJson('/v1/completions', request, { signal, timeoutMs: null });
+  return readScores(http, body, promptIds.length, completionIds, k);
+}
+
+/** `prompt_logprobs` has one entry a position, null for the first; its keys are ids as strings, in no order. */
+export function readScores(
+  http: HttpClient,
+  body: unknown,
+  promptLength: number,
+  completionIds: Int32Array,
+  k: number,
+): RawScores {
+  const choice = isObject(body) && Array.isArray(body.choices) ? body.choices[0] : null;
+  const entries = isObject(choice) ? choice.prompt_logprobs : null;
+  const n = completionIds.length;
+  if (!Array.isArray(entries) || entries.length !== promptLength + n)
+    throw new Invalid(
+      `${where(http)} answered POST /v1/completions with log-probabilities of ${Array.isArray(entries) ? entries.length : 'no'} prompt tokens where ${promptLength + n} were asked for.`,
+    );
+  const logprobs = new Float32Array(n);
+  const alternatives =
+    k > 0 ? { k, ids: new Int32Array(n * k).fill(NONE), logprobs: new Float32Array(n * k).fill(Number.NaN) } : null;
+  for (let i = 0; i < n; i++) {
+    const entry: unknown = entries[promptLength + i];
+    const own = isObject(entry) ? entry[String(completionIds[i])] : null;
+    // Only the very first token of all has no token before it.
+    logprobs[i] = isObject(own) ? numberOrNaN(own.logprob) : Number.NaN;
+    if (alternatives && isObject(entry))
+      likeliest(entry, k).forEach(([id, value], j) => {
+        alternatives.ids[i * k + j] = id;
+        alternatives.logprobs[i * k + j] = value;
+      });
+  }
+  return { logprobs, alternatives, entropy: null };
+}
+
+/** The entry holds the token that stands there beside the k likeliest. */
+function likeliest(entry: Record<string, unknown>, k: number): [id: number, logprob: number][] {
+  return Object.entries(entry)
+    .map(([id, value]): [number, number] => [Number(id), isObject(value) ? numberOrNaN(value.logprob) : Number.NaN])
+    .filter(([id, value]) => Number.isInteger(id) && id >= 0 && !Number.isNaN(value))
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, k);
+}
+
+const numberOrNaN = (value: unknown): number => (typeof value === 'number' ? value : Number.NaN);
