@@ -15,6 +15,7 @@ import { Notice } from '@/components/ui/state';
 import { StatusWord } from '@/components/ui/status-word';
 import type { RunDetail } from '@/server/core/views';
 import { finishedCount, isLive, totalCount } from './run-figures';
+import { ScoreRun } from './score-run';
 
 export function RunHeader({ run }: { run: RunDetail }) {
   const t = useTranslations('run');
@@ -43,9 +44,14 @@ export function RunHeader({ run }: { run: RunDetail }) {
               {run.datasetName}
             </Chip>
           </Link>
-          <Chip label={t('backend')} title={run.backendName} className="max-w-60">
-            {run.backendName}
-          </Chip>
+          <Link
+            href={`/backends/${encodeURIComponent(run.backendName)}`}
+            className="max-w-60 min-w-0 rounded hover:bg-panel"
+          >
+            <Chip label={t('backend')} title={run.backendName}>
+              {run.backendName}
+            </Chip>
+          </Link>
           <Chip label={t('shape', { tasks: run.taskCount })}>× {count(run.groupSize)}</Chip>
           <Chip label={t('seed')}>{run.seed}</Chip>
           {run.sandboxLevels.length > 0 ? <Chip label={t('sandbox')}>{run.sandboxLevels.join(', ')}</Chip> : null}
@@ -53,7 +59,7 @@ export function RunHeader({ run }: { run: RunDetail }) {
       }
       actions={
         <>
-          {isLive(run) ? <CancelRun run={run} /> : null}
+          {isLive(run) ? <CancelRun run={run} /> : <ScoreRun runId={run.runId} />}
           <a href={`/api/runs/${run.runId}/export`} download className={buttonClass('outline')} title={t('exportHint')}>
             {t('export')}
           </a>

@@ -16,6 +16,7 @@ import { RunFailures } from './run-failures';
 import { isLive } from './run-figures';
 import { RunHeader } from './run-header';
 import { RunStats } from './run-stats';
+import { ScoreStatus } from './score-run';
 import { TrajectoryTable } from './trajectory-table';
 import { useLiveRun } from './use-live-run';
 
@@ -56,6 +57,8 @@ function LoadedRun({ run, connection }: { run: RunDetail; connection: ReturnType
         <Notice key={notice}>{notice}</Notice>
       ))}
       {isLive(run) && connection === 'error' ? <Notice>{t('noSocket')}</Notice> : null}
+      {run.redone > 0 ? <Notice>{t('redone', { count: run.redone })}</Notice> : null}
+      <ScoreStatus runId={run.runId} />
       <RunStats run={run} />
       <div className="grid grid-cols-[minmax(0,1fr)] border-b xl:grid-cols-[minmax(0,1fr)_24rem]">
         <Panel title={t('heatmap')} aside={t('heatmapAside')} className="xl:border-r" bodyClassName="p-4">

@@ -12,7 +12,7 @@ import { QueryView, useErrorSentence } from '@/components/ui/query-view';
 import { Skeleton } from '@/components/ui/skeleton';
 import { EmptyState, Notice } from '@/components/ui/state';
 import type { BackendSummary, DatasetSummary, SkillSummary } from '@/server/core/views';
-import { readStartRun, type StartRunFields, USUAL_GROUP_SIZE, USUAL_TASKS } from './start-run-fields';
+import { type NumberField, readStartRun, type StartRunFields, USUAL_GROUP_SIZE, USUAL_TASKS } from './start-run-fields';
 
 /** The start panel: waits for what can be chosen, says what is missing, and then shows the form. */
 export function StartForm() {
@@ -86,7 +86,7 @@ function FilledForm({
   const taskCount = Math.min(read.input?.tasks ?? dataset?.taskCount ?? 0, dataset?.taskCount ?? 0);
   const set = (field: keyof StartRunFields) => (event: { target: { value: string } }) =>
     setFields((before) => ({ ...before, [field]: event.target.value }));
-  const bounds = (field: 'groupSize' | 'tasks' | 'seed' | 'temperature') => {
+  const bounds = (field: NumberField) => {
     const wrong = read.wrong?.[field];
     return wrong ? t('between', { min: count(wrong.min), max: count(wrong.max) }) : null;
   };
@@ -156,7 +156,10 @@ function FilledForm({
           )}
         </Field>
       </div>
-      <details className="group" open={Boolean(read.wrong?.seed || read.wrong?.temperature) || undefined}>
+      <details
+        className="group"
+        open={Boolean(read.wrong?.seed || read.wrong?.temperature || read.wrong?.maxStaleness) || undefined}
+      >
         <summary className="w-fit rounded text-sm text-ink-2 hover:text-ink max-sm:py-2">{t('more')}</summary>
         <div className="mt-2 grid grid-cols-2 gap-3">
           <Field label={t('seed')} hint={t('seedHint')} error={bounds('seed')}>
@@ -198,6 +201,30 @@ function FilledForm({
               <Select {...wiring} value={fields.noSignal} onChange={set('noSignal')}>
                 <option value="keep">{t('keepNoSignal')}</option>
                 <option value="drop">{t('dropNoSignal')}</option>
+              </Select>
+            )}
+          </Field>
+          <Field label={t('maxStaleness')} hint={t('maxStalenessHint')} error={bounds('maxStaleness')}>
+            {(wiring) => (
+              <TextInput
+                {...wiring}
+                inputMode="numeric"
+                placeholder={t('noLimit')}
+                value={fields.maxStaleness}
+                onChange={set('maxStaleness')}
+              />
+            )}
+          </Field>
+          <Field label={t('stale')} hint={t('staleHint')}>
+            {(wiring) => (
+              <Select
+                {...wiring}
+                value={fields.stale}
+                disabled={fields.maxStaleness.trim() === ''}
+                onChange={set('stale')}
+              >
+                <option value="redo">{t('redoStale')}</option>
+                <option value="drop">{t('dropStale')}</option>
               </Select>
             )}
           </Field>
@@ -257,6 +284,8 @@ function initialFields(skills: SkillSummary[], datasets: DatasetSummary[], asked
     name: '',
     judge: '',
     noSignal: 'keep',
+    maxStaleness: '',
+    stale: 'redo',
   };
 }
 

@@ -12,6 +12,8 @@ const fields: StartRunFields = {
   name: ' ',
   judge: '',
   noSignal: 'keep',
+  maxStaleness: '',
+  stale: 'redo',
 };
 
 describe('the start form', () => {
@@ -48,5 +50,14 @@ describe('the start form', () => {
       seed: { min: 0, max: 2_147_483_647 },
       temperature: { min: 0, max: 5 },
     });
+  });
+
+  it('sends a staleness limit with what becomes of older trajectories, and neither without a limit', () => {
+    expect(readStartRun({ ...fields, maxStaleness: '0', stale: 'drop' }).input).toMatchObject({
+      maxStaleness: 0,
+      stale: 'drop',
+    });
+    expect(readStartRun({ ...fields, stale: 'drop' }).input).not.toHaveProperty('stale');
+    expect(readStartRun({ ...fields, maxStaleness: '1.5' }).wrong).toHaveProperty('maxStaleness');
   });
 });

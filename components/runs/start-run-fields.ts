@@ -12,15 +12,20 @@ export interface StartRunFields {
   judge: string;
   /** 'keep' or 'drop'. */
   noSignal: string;
+  /** Weight versions a trajectory may be behind; '' for no limit. */
+  maxStaleness: string;
+  /** 'redo' or 'drop'. */
+  stale: string;
 }
 
-export type NumberField = 'groupSize' | 'tasks' | 'seed' | 'temperature';
+export type NumberField = 'groupSize' | 'tasks' | 'seed' | 'temperature' | 'maxStaleness';
 
 const BOUNDS: Record<NumberField, { min: number; max: number; whole: boolean }> = {
   groupSize: { min: 1, max: 1024, whole: true },
   tasks: { min: 1, max: 100_000, whole: true },
   seed: { min: 0, max: 2_147_483_647, whole: true },
   temperature: { min: 0, max: 5, whole: false },
+  maxStaleness: { min: 0, max: 1000, whole: true },
 };
 
 export interface StartRunInput {
@@ -34,6 +39,8 @@ export interface StartRunInput {
   name?: string;
   judge?: string;
   dropNoSignal?: boolean;
+  maxStaleness?: number;
+  stale?: 'redo' | 'drop';
 }
 
 /** Numbers out of bounds come back by field, with the bounds for the message; an empty optional field is left out. */
@@ -52,11 +59,12 @@ export function readStartRun(
     wrong[field] = { min, max };
     return undefined;
   };
-  const [groupSize, tasks, seed, temperature] = [
+  const [groupSize, tasks, seed, temperature, maxStaleness] = [
     number('groupSize'),
     number('tasks'),
     number('seed'),
     number('temperature'),
+    number('maxStaleness'),
   ];
   if (Object.keys(wrong).length > 0 || groupSize === undefined) return { input: null, wrong };
   return {
@@ -72,6 +80,9 @@ export function readStartRun(
       ...(fields.name.trim() === '' ? {} : { name: fields.name.trim() }),
       ...(fields.judge === '' ? {} : { judge: fields.judge }),
       ...(fields.noSignal === 'drop' ? { dropNoSignal: true } : {}),
+      ...(maxStaleness === undefined
+        ? {}
+        : { maxStaleness, stale: fields.stale === 'drop' ? ('drop' as const) : ('redo' as const) }),
     },
   };
 }

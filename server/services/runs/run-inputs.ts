@@ -26,6 +26,10 @@ export const startRunInput = z.object({
   judge: nameSchema.optional(),
   /** Leave groups whose advantages are all 0 out of exports; they are kept, shown and counted all the same. */
   dropNoSignal: z.boolean().optional(),
+  /** Weight versions a trajectory may be behind; no limit when absent. */
+  maxStaleness: z.number().int().min(0).max(1000).optional(),
+  /** What becomes of a trajectory that is older: begun anew, or dropped. */
+  stale: z.enum(['redo', 'drop']).optional(),
 });
 export const feedInput = z.object({
   runId: idSchema,

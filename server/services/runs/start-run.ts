@@ -43,6 +43,7 @@ export async function startRun({
     ...(wanted.temperature === undefined ? {} : { temperature: wanted.temperature }),
     ...(judge ? { judge: judge.name } : {}),
     ...(wanted.dropNoSignal ? { dropNoSignal: true } : {}),
+    ...(wanted.maxStaleness === undefined ? {} : { maxStaleness: wanted.maxStaleness, stale: wanted.stale ?? 'redo' }),
   };
   const tasks = await firstTasks(database.db, dataset.id, wanted.tasks ?? MOST_TRAJECTORIES);
   if (tasks.length === 0) throw new Invalid(`The dataset ${dataset.name} has no tasks.`);
