@@ -28,18 +28,28 @@ export function together(each: readonly BackendCapabilities[]): BackendCapabilit
   };
 }
 
-/** Why a server must not serve beside (or in the place of) those that were known before, as a sentence; else null. */
+/** What a server must be to serve: what the others are, and what was said of it to those who use it. */
+export interface Wanted {
+  /** Under any of these names: some servers are called after their weights. Empty: any. */
+  modelNames: ReadonlySet<string>;
+  contextLength: number;
+  tokenIds: boolean;
+}
+
+/** Why a server is left out, as a sentence; null when it is what is wanted. */
 export function disagreement(
   where: { url: string; backend: string },
   found: BackendCapabilities,
-  wanted: BackendCapabilities,
+  { modelNames, contextLength, tokenIds }: Wanted,
 ): string | null {
   const { url, backend } = where;
-  if (found.modelName !== wanted.modelName)
-    return `The server ${url} serves ${found.modelName} and the backend ${backend} is of ${wanted.modelName}; it is left out until it serves that again.`;
-  if (found.contextLength < wanted.contextLength)
-    return `The server ${url} has a context of ${found.contextLength} tokens and the backend ${backend} one of ${wanted.contextLength}; it is left out until it has as much.`;
-  if (wanted.tokenIds && !found.tokenIds)
-    return `The server ${url} gives no token ids any more, which the backend ${backend} needs; it is left out until it does.`;
+  if (modelNames.size > 0 && !modelNames.has(found.modelName)) {
+    const [name] = modelNames;
+    return `The server ${url} serves ${found.modelName} and the backend ${backend} is of ${name}; it is left out until it serves that.`;
+  }
+  if (found.contextLength < contextLength)
+    return `The server ${url} has a context of ${found.contextLength} tokens and the backend ${backend} one of ${contextLength}; it is left out until it has as much.`;
+  if (tokenIds && !found.tokenIds)
+    return `The server ${url} gives no token ids, which the backend ${backend} needs; it is left out until it does.`;
   return null;
 }

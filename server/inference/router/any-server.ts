@@ -21,14 +21,13 @@ export class AnyServer {
   async ask<T>(work: (server: InferenceBackend, signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
     for (let tries = 0; ; ) {
       const replica = await this.#serving(signal);
-      const { server } = replica;
       try {
         return await replica.run(work, signal);
       } catch (error) {
         if (signal?.aborted) throw error;
         replica.noteError(error);
         if (!isRepeatable(error)) throw error;
-        replica.doubt(error, server);
+        replica.doubt(error);
         if (wasReached(error) && ++tries === TRIES) throw error;
       }
     }

@@ -149,7 +149,6 @@ export class Dispatcher {
   }
 
   async #fly(job: Job, place: Place<Job>, replica: Replica): Promise<void> {
-    const { server } = replica;
     try {
       const value = await replica.run(job.task.work, job.task.signal);
       this.#placement.leave(job, place);
@@ -157,13 +156,13 @@ export class Dispatcher {
       if (!job.settled) job.resolve(value);
     } catch (error) {
       this.#placement.leave(job, place);
-      if (!job.settled) this.#failed(job, place, replica, error, server);
+      if (!job.settled) this.#failed(job, place, replica, error);
     }
     this.#send();
     if (this.#idle.length > 0 && this.#inFlight() === 0) for (const settle of this.#idle.splice(0)) settle();
   }
 
-  #failed(job: Job, place: Place<Job>, replica: Replica, error: unknown, server: Replica['server']): void {
+  #failed(job: Job, place: Place<Job>, replica: Replica, error: unknown): void {
     replica.noteError(error);
     if (!isRepeatable(error)) job.reject(error);
     else if (isRefusal(error) && place.inFlight > 0) {
@@ -171,9 +170,9 @@ export class Dispatcher {
       place.limit = place.inFlight;
       this.#answers.set(place, 0);
       this.#placement.addAgain(job, place);
-      void replica.askHealth();
+      void replica.look();
     } else {
-      replica.doubt(error, server);
+      replica.doubt(error);
       if (wasReached(error)) this.#tryAgain(job, place, error);
       else this.#placement.addAgain(job, place);
     }

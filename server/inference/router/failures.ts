@@ -20,7 +20,8 @@ const MOST_CHARACTERS = 500;
 
 /** One line, bounded, whatever a server wrote into it. */
 export function sentenceOf(error: unknown): string {
-  const text = isStudioError(error) ? error.message : `An error nobody foresaw: ${error}`;
+  const foreseen = isStudioError(error) ? error.message : typeof error === 'string' ? error : null;
+  const text = foreseen ?? `An error nobody foresaw: ${error}`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what must not reach a page or a terminal.
   const line = text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ').trim();
   if (line.length <= MOST_CHARACTERS) return line;

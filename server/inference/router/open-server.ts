@@ -1,4 +1,4 @@
-/** A backend that is open on one server, and what is under way with it. Closed when the last of that has ended. */
+/** A backend that is open on one server, and what is under way with it. */
 import type { InferenceBackend } from '../backend';
 
 interface Flight {
@@ -13,15 +13,10 @@ export class OpenServer {
   paused = false;
   readonly #flights = new Set<Flight>();
   readonly #now: () => number;
-  #retired: { promise: Promise<void>; closed(): void } | null = null;
 
   constructor(backend: InferenceBackend, now: () => number) {
     this.backend = backend;
     this.#now = now;
-  }
-
-  get underWay(): number {
-    return this.#flights.size;
   }
 
   /** Rejects with what the backend says, or with the reason for which it was given up. */
@@ -34,7 +29,7 @@ export class OpenServer {
       const onAbort = () => controller.abort(signal?.reason);
       const end = () => {
         signal?.removeEventListener('abort', onAbort);
-        if (this.#flights.delete(flight)) this.#closeWhenIdle();
+        this.#flights.delete(flight);
       };
       const flight: Flight = {
         startedMs: this.#now(),
@@ -50,38 +45,15 @@ export class OpenServer {
     });
   }
 
-  /** Milliseconds the oldest has been under way; 0 when there is none. */
-  oldestMs(): number {
-    // In the order in which they began.
-    const oldest = this.#flights.values().next();
-    return oldest.done ? 0 : this.#now() - oldest.value.startedMs;
-  }
-
   /** Gives up what has been under way for at least `ms`. */
   giveUpOlderThan(ms: number, error: Error): void {
     const now = this.#now();
     for (const flight of [...this.#flights]) if (now - flight.startedMs >= ms) flight.giveUp(error);
   }
 
-  /** Takes nothing new. Settles when what is under way has ended and the backend is closed. */
-  retire(): Promise<void> {
-    if (!this.#retired) {
-      let closed = () => {};
-      const promise = new Promise<void>((settle) => {
-        closed = settle;
-      });
-      this.#retired = { promise, closed };
-      this.#closeWhenIdle();
-    }
-    return this.#retired.promise;
-  }
-
-  #closeWhenIdle(): void {
-    const retired = this.#retired;
-    if (!retired || this.#flights.size > 0) return;
-    void this.backend
-      .close()
-      .catch(() => undefined)
-      .then(retired.closed);
+  /** Gives up all that is under way. */
+  async close(reason: Error): Promise<void> {
+    this.giveUpOlderThan(0, reason);
+    await this.backend.close().catch(() => undefined);
   }
 }

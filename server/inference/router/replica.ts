@@ -1,6 +1,7 @@
 /**
- * One server of a backend: whether it can be used now, why not, and how it comes back. A request that failed raises a
- * doubt; then the server is asked anew what it is, at once and later with growing pauses, until it answers for good.
+ * One server of a backend: whether it can be used now, why not, and how it comes back. A request that failed, or a look
+ * at it now and then, raises a doubt; then it is asked what it is, at once and later with growing pauses, until it is
+ * well and what it should be.
  */
 import type { Ambient } from '../../core/ambient';
 import { Unavailable } from '../../core/errors';
@@ -19,15 +20,18 @@ export interface ReplicaSource {
 }
 
 export interface ReplicaTimes {
-  /** A server that has not said what it is for that long is down. */
+  /** Between two looks at a server that serves. */
+  lookMs: number;
+  /** A server that has not said for that long whether it is well is not. */
   answerMs: number;
-  /** After that long without an answer to a request the server's health is asked. */
+  /** What is under way for that long with a server that is not well is given up and sent elsewhere. */
   hungMs: number;
   firstPauseMs: number;
   longestPauseMs: number;
 }
 
 export const REPLICA_TIMES: ReplicaTimes = {
+  lookMs: 15_000,
   answerMs: 10_000,
   hungMs: 30_000,
   firstPauseMs: 1000,
@@ -40,21 +44,26 @@ export interface ReplicaOptions {
   ambient: Ambient;
   logger: Logger;
   times: ReplicaTimes;
-  /** Looks at a server that answers before it is let in; brings it the weights it missed. Throws why it may not be used. */
-  admit(
-    replica: Replica,
-    backend: InferenceBackend,
-    capabilities: BackendCapabilities,
-    version: string,
-  ): Promise<string>;
+  /** Decides on a server that is well before it is let in, and brings it the weights it missed. Throws why it is left out. */
+  admit(replica: Replica, found: Found): Promise<void>;
   /** Whether it can be used has changed, or why not. */
   changed(): void;
 }
 
+/** A server as it says it is. */
+export interface Found {
+  server: OpenServer;
+  capabilities: BackendCapabilities;
+  version: string;
+}
+
+/** As many doubts as make the pauses as long as they become. */
+const LASTING = 30;
+
 export class Replica {
   readonly url: string;
   readonly metrics: ReplicaSource['metrics'];
-  /** Of the server as it was last seen; null before it answered for the first time. */
+  /** Of the server as it was let in last; null before that. */
   capabilities: BackendCapabilities | null = null;
   version: string | null = null;
   /** New weights are being brought to it. */
@@ -72,8 +81,8 @@ export class Replica {
   #connecting = false;
   /** Doubts in a row without a request that went well between. */
   #relapses = 0;
-  #hungTimer: NodeJS.Timeout | null = null;
-  #asking = false;
+  #looking = false;
+  #lookTimer: NodeJS.Timeout | null = null;
   #wake: (() => void) | null = null;
   #closed = false;
 
@@ -84,7 +93,7 @@ export class Replica {
     this.tried = new Promise((settle) => void this.#connect(settle));
   }
 
-  /** It answers and is what it should be; it may still be paused or being updated. */
+  /** It is well and what it should be; it may still be paused or being updated. */
   get serving(): boolean {
     return this.#serving;
   }
@@ -94,18 +103,18 @@ export class Replica {
     return this.#reason;
   }
 
+  /** Whether it serves or not; null before it answered for the first time. */
   get server(): OpenServer | null {
-    return this.#serving ? this.#server : null;
+    return this.#server;
   }
 
   async run<T>(
     work: (backend: InferenceBackend, signal: AbortSignal) => Promise<T>,
     signal: AbortSignal | undefined,
   ): Promise<T> {
-    const server = this.server;
-    if (!server) throw new Unavailable(`${this.url}: ${this.#reason}`, { retry: true, reached: false });
-    this.#watchForHanging();
-    const value = await server.run(work, signal);
+    if (!this.#server || !this.#serving)
+      throw new Unavailable(`${this.url}: ${this.#reason}`, { retry: true, reached: false });
+    const value = await this.#server.run(work, signal);
     this.#relapses = 0;
     return value;
   }
@@ -115,50 +124,52 @@ export class Replica {
     this.lastError = sentenceOf(error);
   }
 
-  /**
-   * It failed in a way that says that the server is in trouble: nothing goes there until it has been asked what it is.
-   * @param from the opening of the server that the failure came from; one before the present says nothing of this one
-   */
-  doubt(error: unknown, from: OpenServer | null): void {
-    if (!this.#serving || from !== this.#server) return;
-    this.#leave(sentenceOf(error));
+  /** It is in trouble, or not what it was: nothing goes there until it has been asked. */
+  doubt(reason: unknown): void {
+    if (!this.#serving) return;
+    this.#leave(sentenceOf(reason));
     void this.#connect();
   }
 
   /** It lives, and must not be used before it is what it should be: asked again at the longest pauses. */
   takeOut(reason: string): void {
-    this.#leave(reason);
-    this.#relapses = 30;
-    void this.#connect();
+    if (!this.#serving) return;
+    this.#relapses = LASTING;
+    this.doubt(new Unavailable(reason));
   }
 
-  /** False, and it is down, when it does not say in time that it is well. */
-  async askHealth(): Promise<boolean> {
-    const server = this.server;
-    if (!server || this.#asking) return true;
-    this.#asking = true;
+  /** Whether it is still well and what it was is looked at now. */
+  async look(): Promise<void> {
+    const { version, capabilities } = this;
+    if (!this.#serving || this.updating || this.#looking || this.#server?.paused) return;
+    this.#looking = true;
     try {
-      const { ok, message } = await within(server.backend.health(), this.#options.times.answerMs, this.#silence());
-      if (ok) return true;
-      this.#down(server, message);
+      const found = await this.#ask();
+      if (this.updating || version !== this.version) return;
+      if (found.version !== version) this.doubt(`It says that it serves ${found.version}; it was ${version}.`);
+      else if (found.capabilities.modelName !== capabilities?.modelName) this.doubt('It serves another model.');
+      else if (found.capabilities.contextLength < capabilities.contextLength) this.doubt('Its context is smaller.');
     } catch (error) {
-      this.#down(server, sentenceOf(error));
+      this.doubt(error);
     } finally {
-      this.#asking = false;
+      this.#looking = false;
     }
-    return false;
+  }
+
+  /** Does not wait for the end of the pause. */
+  askNow(): void {
+    this.#wake?.();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    if (this.#hungTimer) clearTimeout(this.#hungTimer);
-    this.#hungTimer = null;
+    if (this.#lookTimer) clearTimeout(this.#lookTimer);
     this.#wake?.();
-    const server = this.#server;
-    this.#server = null;
     this.#leave('It is closed.');
-    server?.giveUpOlderThan(0, new Unavailable(`The backend ${this.#options.backend} is closed.`));
-    await Promise.all([server?.retire(), this.metrics?.close().catch(() => undefined)]);
+    await Promise.all([
+      this.#server?.close(new Unavailable(`The backend ${this.#options.backend} is closed.`)),
+      this.metrics?.close().catch(() => undefined),
+    ]);
   }
 
   #leave(reason: string): void {
@@ -168,31 +179,20 @@ export class Replica {
     if (changed) this.#options.changed();
   }
 
-  #down(server: OpenServer, reason: string): void {
-    if (this.#server !== server || this.#closed) return;
-    this.#giveUpHanging(reason);
-    this.doubt(new Unavailable(reason), server);
-  }
-
-  #giveUpHanging(reason: string): void {
-    const says = `${this.url} has not answered for more than ${this.#options.times.hungMs / 1000} s and is not well: ${reason}`;
-    this.#server?.giveUpOlderThan(this.#options.times.hungMs, new Unavailable(says, { retry: true, reached: true }));
-  }
-
   async #connect(tried?: () => void): Promise<void> {
     if (this.#connecting) return;
     this.#connecting = true;
-    const { ambient, logger, times, backend } = this.#options;
+    const { ambient, logger, times, backend, admit } = this.#options;
     for (let attempt = this.#relapses++; !this.#closed; attempt++) {
       if (attempt > 0) await this.#rest(backOff(attempt - 1, times.firstPauseMs, times.longestPauseMs, ambient.random));
       if (this.#closed) break;
       try {
-        await this.#open();
-        logger.info({ backend, url: this.url, version: this.version }, 'An inference server serves.');
+        const found = await this.#ask();
+        await admit(this, found);
         break;
       } catch (error) {
         const reason = sentenceOf(error);
-        if (reason !== this.#reason || attempt === 0)
+        if (reason !== this.#reason)
           logger.warn({ backend, url: this.url, reason }, 'An inference server cannot be used.');
         this.#giveUpHanging(reason);
         this.#leave(reason);
@@ -200,46 +200,53 @@ export class Replica {
       tried?.();
     }
     this.#connecting = false;
-    tried?.();
-    this.#options.changed();
-  }
-
-  /** Opened anew each time: a server that was away may have come back as another. */
-  async #open(): Promise<void> {
-    const { source, times, ambient, admit } = this.#options;
-    const silence = this.#silence();
-    const backend = await within(source.open(), times.answerMs, silence, (late) => void late.close());
-    try {
-      const asked = Promise.all([backend.health(), backend.capabilities(), backend.weightVersion()]);
-      const [health, capabilities, version] = await within(asked, times.answerMs, silence);
-      if (!health.ok) throw new Unavailable(health.message, { retry: true });
-      this.version = await admit(this, backend, capabilities, version);
-      if (this.#closed) throw new Unavailable(`The backend ${this.#options.backend} is closed.`);
-      this.capabilities = capabilities;
-    } catch (error) {
-      await backend.close().catch(() => undefined);
-      throw error;
+    if (!this.#closed) {
+      logger.info({ backend, url: this.url, version: this.version }, 'An inference server serves.');
+      this.#serving = true;
+      this.#reason = null;
+      this.#lookLater();
+      this.#options.changed();
     }
-    void this.#server?.retire();
-    this.#server = new OpenServer(backend, ambient.now);
-    this.#serving = true;
-    this.#reason = null;
+    tried?.();
   }
 
-  #silence(): string {
-    return `The server ${this.url} of the backend ${this.#options.backend} did not answer`;
+  /** Throws why it cannot be used. */
+  async #ask(): Promise<Found> {
+    const { source, times, ambient } = this.#options;
+    const silence = `The server ${this.url} of the backend ${this.#options.backend} did not say that it is well`;
+    if (!this.#server) {
+      const opened = await within(source.open(), times.answerMs, silence, (late) => void late.close());
+      if (this.#closed) {
+        await opened.close();
+        throw new Unavailable(`The backend ${this.#options.backend} is closed.`);
+      }
+      this.#server = new OpenServer(opened, ambient.now);
+    }
+    const server = this.#server;
+    const { backend } = server;
+    const health = await within(backend.health(), times.answerMs, silence);
+    if (!health.ok) throw new Unavailable(health.message, { retry: true });
+    const asked = Promise.all([backend.capabilities(), backend.weightVersion()]);
+    const [capabilities, version] = await within(asked, times.answerMs, silence);
+    const held = server.paused ? null : (backend.trouble?.() ?? null);
+    if (held !== null) throw new Unavailable(held);
+    return { server, capabilities, version };
   }
 
-  #watchForHanging(): void {
-    if (this.#hungTimer || this.#closed) return;
-    const look = async (): Promise<void> => {
-      const server = this.#server;
-      if (server && !this.updating && server.oldestMs() >= this.#options.times.hungMs) await this.askHealth();
-      this.#hungTimer = null;
-      if (this.#server?.underWay) this.#watchForHanging();
-    };
-    this.#hungTimer = setTimeout(() => void look(), this.#options.times.hungMs);
-    this.#hungTimer.unref();
+  #giveUpHanging(reason: string): void {
+    const { hungMs } = this.#options.times;
+    const says = `The server ${this.url} has not answered a request for more than ${hungMs / 1000} s, and is not well: ${reason}`;
+    this.#server?.giveUpOlderThan(hungMs, new Unavailable(says, { retry: true, reached: true }));
+  }
+
+  #lookLater(): void {
+    if (this.#lookTimer) clearTimeout(this.#lookTimer);
+    this.#lookTimer = setTimeout(() => {
+      void this.look().finally(() => {
+        if (this.#serving) this.#lookLater();
+      });
+    }, this.#options.times.lookMs);
+    this.#lookTimer.unref();
   }
 
   #rest(ms: number): Promise<void> {

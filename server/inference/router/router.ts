@@ -27,7 +27,7 @@ import { Dispatcher } from './dispatcher';
 import { isRepeatable } from './failures';
 import { FIGURE_STEP_MS, FigureWatch } from './figures';
 import type { PlacementOptions } from './placement';
-import { REPLICA_TIMES, Replica, type ReplicaSource, type ReplicaTimes } from './replica';
+import { type Found, REPLICA_TIMES, Replica, type ReplicaSource, type ReplicaTimes } from './replica';
 import { scorePairs } from './score-pairs';
 import { healthOf, troubleOf } from './state-words';
 import { StoppedClock } from './stopped-clock';
@@ -65,6 +65,7 @@ export class ReplicaRouter implements InferenceBackend {
   readonly #stopped: StoppedClock;
   /** What has been told to whoever asked: no server that can do less is let in later. */
   #announced: BackendCapabilities | null;
+  readonly #names = new Set<string>();
   #paused = false;
   #asker = 0;
   #versionAskedMs = Number.NEGATIVE_INFINITY;
@@ -76,6 +77,7 @@ export class ReplicaRouter implements InferenceBackend {
     this.name = name;
     this.#options = options;
     this.#announced = options.expected ?? null;
+    if (this.#announced) this.#names.add(this.#announced.modelName);
     this.#stopped = new StoppedClock(ambient.now);
     const changed = () => this.#changed();
     let ready = false;
@@ -87,7 +89,7 @@ export class ReplicaRouter implements InferenceBackend {
           ambient,
           logger,
           times: { ...REPLICA_TIMES, ...times },
-          admit: (replica, server, capabilities, version) => this.#admit(replica, server, capabilities, version),
+          admit: (replica, found) => this.#admit(replica, found),
           changed: () => ready && changed(),
         }),
     );
@@ -196,7 +198,7 @@ export class ReplicaRouter implements InferenceBackend {
       } catch (error) {
         // One that broke down comes back running and is sent nothing.
         if (!isRepeatable(error)) throw error;
-        replica.doubt(error, server);
+        replica.doubt(error);
       }
     });
     try {
@@ -217,7 +219,7 @@ export class ReplicaRouter implements InferenceBackend {
         await server.backend.resume?.();
       } catch (error) {
         replica.noteError(error);
-        replica.doubt(error, server);
+        replica.doubt(error);
         throw error;
       }
     });
@@ -265,18 +267,24 @@ export class ReplicaRouter implements InferenceBackend {
     await Promise.all(this.#replicas.map((replica) => replica.close()));
   }
 
-  async #admit(
-    replica: Replica,
-    server: InferenceBackend,
-    found: BackendCapabilities,
-    version: string,
-  ): Promise<string> {
-    const other = this.#replicas.find((one) => one !== replica && one.capabilities);
-    const wanted = this.#announced ?? replica.capabilities ?? null;
-    const reference = wanted ?? (other?.capabilities ? { ...other.capabilities, contextLength: 0 } : null);
-    const problem = reference && disagreement({ url: replica.url, backend: this.name }, found, reference);
+  async #admit(replica: Replica, found: Found): Promise<void> {
+    const where = { url: replica.url, backend: this.name };
+    const own = replica.capabilities;
+    const problem = disagreement(where, found.capabilities, {
+      modelNames: this.#modelNames(),
+      contextLength: this.#announced?.contextLength ?? own?.contextLength ?? 0,
+      tokenIds: this.#announced?.tokenIds ?? own?.tokenIds ?? false,
+    });
     if (problem) throw new Invalid(problem);
-    return this.#weights.bringUpToDate(replica, server, version);
+    replica.version = await this.#weights.bringUpToDate(replica, found);
+    replica.capabilities = await found.server.backend.capabilities();
+    this.#names.add(replica.capabilities.modelName);
+  }
+
+  /** A server may be called after its weights: the names before and after an update are of one model. */
+  #modelNames(): ReadonlySet<string> {
+    for (const { capabilities } of this.#replicas) if (capabilities) this.#names.add(capabilities.modelName);
+    return this.#names;
   }
 
   /** Until something is known of the servers: one serves, or all were asked once. */

@@ -2,11 +2,12 @@
  * New weights on many servers. Draining goes from one to the next, so that the others serve meanwhile; what stops or
  * moves tensors is done by all at once. In the end all that serve have the same weights: who could not take them is out.
  */
-import { Conflict, Unavailable } from '../../core/errors';
+import { Conflict, isStudioError, Unavailable } from '../../core/errors';
 import type { Logger } from '../../observability/logger';
 import type { InferenceBackend, WeightUpdate } from '../backend';
 import { isRepeatable, retold, sentenceOf } from './failures';
-import type { Replica } from './replica';
+import { RecentKeys } from './recent-keys';
+import type { Found, Replica } from './replica';
 
 interface Outcome {
   replica: Replica;
@@ -21,6 +22,9 @@ export interface FleetWeightsOptions {
   changed(): void;
 }
 
+/** Labels of earlier weights that are remembered. */
+const REMEMBERED = 1000;
+
 export class FleetWeights {
   readonly #options: FleetWeightsOptions;
   /** The update that a server made last; what comes back later must have it too. */
@@ -28,6 +32,8 @@ export class FleetWeights {
   #running: WeightUpdate | null = null;
   /** Label that all served before the update that runs. */
   #before: string | null = null;
+  /** Labels that an update has replaced: a server that says one of them was started again, or missed the update. */
+  readonly #replaced = new RecentKeys<true>(REMEMBERED);
 
   constructor(options: FleetWeightsOptions) {
     this.#options = options;
@@ -38,31 +44,31 @@ export class FleetWeights {
     return this.#running?.version ?? null;
   }
 
-  /** Of two servers with unlike weights, whether this one has the newer, as far as that is known. */
+  /** Whether no other has newer weights, as far as that is known. */
   isNewest(replica: Replica): boolean {
     return this.#last === null || replica.version === this.#last.version;
   }
 
   /** The newest label that all serve; null while no server has answered. */
   label(): string | null {
-    const versions = new Set(this.#options.replicas.filter((one) => one.serving).map((one) => one.version));
-    const [only] = versions;
-    if (versions.size === 1 && only !== undefined) return only;
+    const only = this.#common();
     const known = this.#options.replicas.find((one) => one.version !== null)?.version ?? null;
-    return (this.#running ? this.#before : this.#last?.version) ?? only ?? known;
+    return only ?? (this.#running ? this.#before : this.#last?.version) ?? known;
   }
 
   /** Asks all that serve for their label: a trainer may have changed it without us. */
   async refresh(): Promise<void> {
     const asked = this.#options.replicas.map(async (replica) => {
-      const { server } = replica;
-      if (!server || replica.updating) return;
-      replica.version = await server.backend.weightVersion().catch(() => replica.version);
+      const { version, server } = replica;
+      if (!server || !replica.serving || replica.updating) return;
+      const now = await server.backend.weightVersion().catch(() => null);
+      if (now === null || now === version || replica.updating || replica.version !== version) return;
+      if (this.#replaced.get(now)) replica.doubt(`It says that it serves ${now}; it was ${version}.`);
+      else replica.version = now;
     });
     await Promise.all(asked);
-    const versions = new Set(this.#options.replicas.filter((one) => one.serving).map((one) => one.version));
-    const [only] = versions;
-    if (!this.#running && versions.size === 1 && this.#last && only !== this.#last.version) this.#last = null;
+    const only = this.#common();
+    if (!this.#running && this.#last && only !== null && only !== this.#last.version) this.#last = null;
   }
 
   async update(update: WeightUpdate): Promise<void> {
@@ -71,7 +77,8 @@ export class FleetWeights {
       throw new Conflict(
         `The weights of the backend ${backend} are being changed to ${this.#running.version} already; wait for that to end.`,
       );
-    const targets = replicas.filter((one) => one.serving);
+    // One that could not take the last ones may take these.
+    const targets = replicas.filter((one) => one.server && (one.serving || one.refusedVersion !== null));
     if (targets.length === 0)
       throw new Unavailable(
         `No server of the backend ${backend} answers, so none can take new weights: ${replicas[0]?.reason ?? 'there is none'}`,
@@ -81,36 +88,34 @@ export class FleetWeights {
     try {
       const inTurn = (update.inFlight ?? 'drain') === 'drain' && update.source.kind !== 'external';
       const outcomes = inTurn ? await this.#inTurn(targets, update) : await this.#atOnce(targets, update);
-      this.#conclude(update, outcomes, targets);
+      this.#conclude(update, outcomes);
     } finally {
       this.#running = null;
       // One that came back in between has the old ones.
       for (const late of replicas)
         if (late.serving && !targets.includes(late) && !this.isNewest(late))
-          late.doubt(new Unavailable(`It came back while the weights were changed to ${update.version}.`), late.server);
+          late.doubt(`It came back while the weights were changed to ${update.version}.`);
       this.#options.changed();
     }
   }
 
-  /**
-   * Brings the weights of the last update to a server that answers again without them. Throws when it cannot have them.
-   * @returns the label it serves then
-   */
-  async bringUpToDate(replica: Replica, server: InferenceBackend, version: string): Promise<string> {
+  /** Brings the weights of the last update to a server that answers again without them. Throws when it cannot have them. */
+  async bringUpToDate(replica: Replica, { server, version }: Found): Promise<string> {
     const last = this.#last;
     if (!last || version === last.version) {
       replica.refusedVersion = null;
       return version;
     }
-    // Tensors that a trainer moved cannot be brought again: it serves only when no other has room.
-    if (last.source.kind === 'external') return version;
+    // A label we never replaced came from elsewhere, and tensors that a trainer moved cannot be brought again: then it
+    // serves when no other has room.
+    if (last.source.kind === 'external' || !this.#replaced.get(version)) return version;
     if (replica.refusedVersion === last.version)
       throw new Unavailable(
         `The server ${replica.url} serves the weights ${version} and could not take ${last.version}; it is left out until it has them.`,
       );
     replica.updating = true;
     try {
-      await this.#bring(server, last);
+      await this.#bring(server.backend, last);
       return last.version;
     } catch (error) {
       if (!isRepeatable(error)) replica.refusedVersion = last.version;
@@ -118,6 +123,13 @@ export class FleetWeights {
     } finally {
       replica.updating = false;
     }
+  }
+
+  /** What all that serve say; null when they differ. */
+  #common(): string | null {
+    const versions = new Set(this.#options.replicas.filter((one) => one.serving).map((one) => one.version));
+    const [only] = versions;
+    return versions.size === 1 ? (only ?? null) : null;
   }
 
   /** Ends with the first failure that says that the update itself is wrong: then all go on with the old weights. */
@@ -140,21 +152,24 @@ export class FleetWeights {
   }
 
   async #updateOne(replica: Replica, update: WeightUpdate): Promise<unknown> {
-    const { server } = replica;
+    const { server, version: old } = replica;
     if (!server)
       return new Unavailable(`The server ${replica.url} is down: ${replica.reason}`, { retry: true, reached: false });
     replica.updating = true;
     this.#options.changed();
     try {
       await this.#bring(server.backend, update);
-      replica.version = update.version;
-      replica.refusedVersion = null;
+      if (old !== null && old !== update.version) this.#replaced.set(old, true);
+      this.#replaced.delete(update.version);
       this.#last = update;
+      replica.version = update.version;
+      replica.capabilities = await server.backend.capabilities();
+      replica.refusedVersion = null;
+      if (!replica.serving) replica.askNow();
       return null;
     } catch (error) {
       replica.noteError(error);
-      if (isRepeatable(error)) replica.doubt(error, server);
-      else replica.version = await server.backend.weightVersion().catch(() => replica.version);
+      if (isRepeatable(error)) replica.doubt(error);
       return error;
     } finally {
       replica.updating = false;
@@ -169,32 +184,37 @@ export class FleetWeights {
       throw new Unavailable(`After the update the server says that it serves ${version} and not ${update.version}.`);
   }
 
-  #conclude(update: WeightUpdate, outcomes: readonly Outcome[], targets: readonly Replica[]): void {
+  #conclude(update: WeightUpdate, outcomes: readonly Outcome[]): void {
     const { backend, logger } = this.#options;
     const failed = outcomes.filter((one) => one.error !== null);
     if (failed.length === 0) return;
     const done = outcomes.filter((one) => one.error === null);
-    const why = failed.map(({ replica, error }) => `${replica.url}: ${sentenceOf(error)}`).join(' ');
-    if (done.length === 0) {
-      const serving = listed(targets.map((one) => one.url));
-      throw retold(
-        failed[0]?.error,
-        `No server of the backend ${backend} took the weights ${update.version}; ${serving} keep ${this.#before}. ${why}`,
-      );
-    }
     for (const { replica, error } of failed) {
-      // A server that broke down under it gets the weights when it comes back; one that refused them does not.
-      if (isRepeatable(error)) continue;
+      // One that broke down under it gets the weights when it comes back; one that refused them does not, and is out as
+      // soon as another has them. What nobody knows the weights of is out in any case.
+      if (isRepeatable(error) || (done.length === 0 && !servesUnknown(error))) continue;
       replica.refusedVersion = update.version;
       replica.takeOut(`It could not take the weights ${update.version}: ${sentenceOf(error)}`);
     }
+    const why = failed.map(({ replica, error }) => `${replica.url}: ${sentenceOf(error)}`).join(' ');
     logger.error({ backend, version: update.version, why }, 'Not all servers took the new weights.');
-    const out = failed.map(({ replica }) => `${replica.url} (${replica.version})`);
+    const first = failed[0]?.error;
+    if (done.length === 0) {
+      const serving = this.#options.replicas.some((one) => one.serving);
+      const still = serving ? `; what serves is still ${this.#before}` : '';
+      throw retold(first, `No server of the backend ${backend} took the weights ${update.version}${still}. ${why}`);
+    }
+    const [taken, left] = [done, failed].map((some) => listed(some.map(({ replica }) => replica.url)));
     throw retold(
-      failed[0]?.error,
-      `The weights ${update.version} are served by ${listed(done.map(({ replica }) => replica.url))} alone; ${listed(out)} could not take them and serve nobody now. ${why}`,
+      first,
+      `The weights ${update.version} are served by ${taken} alone; ${left} did not take them and serves nobody now. ${why}`,
     );
   }
+}
+
+/** A remote backend says so where the failure came too late to go back. */
+function servesUnknown(error: unknown): boolean {
+  return isStudioError(error) && error.details.serving === null;
 }
 
 const MOST_NAMED = 8;
