@@ -214,5 +214,5 @@ function compiles(pattern: string): boolean {
 
 /** No U+0000 and no half of a character. */
 function isText(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0');
+  return !/[\0\p{Cs}]/u.test(text);
 }

@@ -19,6 +19,8 @@ export interface ServerFacts {
   fingerprint: string;
   /** What a sampled token's number is when nothing shapes the distribution but temperature. */
   logprobs: LogprobKind;
+  /** Requests it works on side by side, where it has a fixed number; more would only wait in it. */
+  slots?: number;
   /** Routes found to exist, e.g. `tokens-in-tokens-out`, `pause`, `lora`; each protocol has its own words. */
   routes: ReadonlySet<string>;
 }
@@ -81,8 +83,11 @@ export interface WeightRoutes {
 
 export interface ServerProtocol {
   readonly kind: RemoteKind;
-  /** Asks the server what it is. Throws Unavailable when it does not answer, Invalid when it is another kind. */
-  describe(http: HttpClient, wanted: { model: string | null }): Promise<ServerFacts>;
+  /**
+   * Asks the server what it is. Throws Unavailable when it does not answer, Invalid when it is another kind.
+   * `contextLength`: what a person said, for servers that do not tell; without it their facts hold 0.
+   */
+  describe(http: HttpClient, wanted: { model: string | null; contextLength?: number | null }): Promise<ServerFacts>;
   generate(http: HttpClient, facts: ServerFacts, call: GenerateCall): Promise<RawGeneration>;
   /** Absent where the server cannot score given tokens. */
   score?(

@@ -1,0 +1,173 @@
+/** llama.cpp's own server (`llama-server`): one model, or one of several behind its router. */
+import { createHash } from 'node:crypto';
+import { Invalid, isStudioError } from '../../core/errors';
+import type { ChatMessage } from '../../core/events';
+import type { TemplateOptions } from '../backend';
+import type { HttpClient } from './http-client';
+import { isObject } from './json-body';
+import { generate } from './llama-server-generate';
+import { adaptersOf, loraWeights } from './llama-server-lora';
+import { score } from './llama-server-score';
+import { listOf, ofModel } from './llama-server-wire';
+import { LocalTemplate } from './local-template';
+import type { ServerFacts, ServerProtocol } from './protocol';
+import { broken, modelCards, notServed, readIds, textOrNull, where } from './server-probe';
+
+const HEALTH_TIMEOUT_MS = 10_000;
+
+export const llamaServer: ServerProtocol = {
+  kind: 'llama-server',
+  describe,
+  generate,
+  score,
+  // Strings that a vocabulary lists as "user defined" become their token even in plain text.
+  plainTokenize: false,
+  tokenize,
+  detokenize,
+  applyTemplate,
+  health,
+  embed,
+  weights: loraWeights,
+  metrics: {
+    route: '/metrics',
+    running: ['llamacpp:requests_processing'],
+    waiting: ['llamacpp:requests_deferred'],
+    timeToFirstToken: [],
+    timePerOutputToken: [],
+    generatedTokens: ['llamacpp:tokens_predicted_total'],
+    promptTokens: ['llamacpp:prompt_tokens_total'],
+    kvCacheUse: ['llamacpp:kv_cache_usage_ratio'],
+    prefixCache: null,
+  },
+};
+
+async function describe(http: HttpClient, { model }: { model: string | null }): Promise<ServerFacts> {
+  const modelName = chooseModel(http, await modelCards(http, 'llamacpp', 'llama-server'), model);
+  const props = objectOf((await http.getJson(ofModel('/props', { modelName }))).body);
+  const defaults = objectOf(props.default_generation_settings);
+  const contextLength = Number(defaults.n_ctx);
+  if (!Number.isInteger(contextLength) || contextLength < 1)
+    throw new Invalid(`${where(http)} does not say how long its context is; take a newer build of llama-server.`);
+  const slots = Number(props.total_slots);
+  const version = textOrNull(props.build_info)?.slice(0, 200) ?? null;
+  const routes = new Set<string>();
+  if ((await adaptersOf(http, { modelName })).length > 0) routes.add('lora');
+  if (await offersEmbeddings(http, modelName)) routes.add('embeddings');
+  const drafting = objectOf(defaults.params)['speculative.types'];
+  if (defaults.speculative === true || (typeof drafting === 'string' && drafting !== 'none')) routes.add('drafts');
+  const facts: ServerFacts = {
+    modelName,
+    contextLength,
+    version,
+    // The media marker is drawn anew at every start.
+    fingerprint: createHash('sha256')
+      .update(JSON.stringify([modelName, props.model_path, version, contextLength, slots, props.media_marker]))
+      .update(String(props.chat_template))
+      .digest('hex'),
+    logprobs: 'raw',
+    ...(Number.isInteger(slots) && slots > 0 && { slots }),
+    routes,
+  };
+  return facts;
+}
+
+/** Throws NotFound when the wanted one is not served, Invalid when several are and none is wanted. */
+function chooseModel(http: HttpClient, served: Record<string, unknown>[], wanted: string | null): string {
+  const names = served.map(({ id }) => String(id).slice(0, 300));
+  const found = served.findIndex(
+    ({ id, aliases }) => id === wanted || (Array.isArray(aliases) && wanted !== null && aliases.includes(wanted)),
+  );
+  const chosen = wanted === null ? (names.length === 1 ? names[0] : undefined) : names[found];
+  if (chosen !== undefined) return chosen;
+  if (wanted !== null) throw notServed(http, wanted, names);
+  const listed = names.slice(0, 10).map((name) => name.slice(0, 80));
+  throw new Invalid(`${where(http)} serves several models; say which one is meant: ${listed.join(', ')}.`);
+}
+
+async function offersEmbeddings(http: HttpClient, modelName: string): Promise<boolean> {
+  const { status } = await http.postJson(
+    '/v1/embeddings',
+    { model: modelName, input: 'a' },
+    { accept: [400, 404, 500, 501] },
+  );
+  return status === 200;
+}
+
+async function tokenize(http: HttpClient, facts: ServerFacts, text: string, special: boolean): Promise<Int32Array> {
+  const fields = { model: facts.modelName, content: text, add_special: false, parse_special: special };
+  const ids = readIds(objectOf((await http.postJson('/tokenize', fields)).body).tokens);
+  if (!ids) throw broken(http, '/tokenize', 'it holds no token ids');
+  return ids;
+}
+
+async function detokenize(http: HttpClient, facts: ServerFacts, ids: Int32Array): Promise<string> {
+  const { content } = objectOf((await http.postJson('/detokenize', { model: facts.modelName, tokens: ids })).body);
+  if (typeof content !== 'string') throw broken(http, '/detokenize', 'it holds no text');
+  return content;
+}
+
+const templates = new WeakMap<ServerFacts, Promise<LocalTemplate>>();
+
+/**
+ * Renders the template that the server gives in `/props`. Its own `/apply-template` writes prompts for itself: it takes
+ * the beginning-of-text token away (it adds one to every text), leaves a last assistant message open, and moves system
+ * messages for models that know none.
+ */
+async function applyTemplate(
+  http: HttpClient,
+  facts: ServerFacts,
+  messages: ChatMessage[],
+  options: TemplateOptions,
+): Promise<string> {
+  const held = templates.get(facts) ?? readTemplate(http, facts);
+  templates.set(facts, held);
+  held.catch(() => templates.delete(facts));
+  return (await held).render(messages, options);
+}
+
+async function readTemplate(http: HttpClient, facts: ServerFacts): Promise<LocalTemplate> {
+  const props = objectOf((await http.getJson(ofModel('/props', facts))).body);
+  const named = [
+    { name: 'default', template: props.chat_template },
+    { name: 'tool_use', template: props.chat_template_tool_use },
+  ].filter(({ template }) => typeof template === 'string' && template !== '');
+  const { bos_token, eos_token } = props;
+  const template = LocalTemplate.of(http.url, { chat_template: named, bos_token, eos_token }, null);
+  if (template) return template;
+  throw new Invalid(
+    `The model of the backend ${http.backend} (${http.url}) comes without a chat template; choose one trained for conversation.`,
+  );
+}
+
+async function health(http: HttpClient): Promise<{ ok: boolean; message: string }> {
+  try {
+    const { status } = await http.getJson('/health', { accept: [503], timeoutMs: HEALTH_TIMEOUT_MS });
+    return status === 200
+      ? { ok: true, message: `${http.url} is ready.` }
+      : { ok: false, message: `${http.url} is still loading its model.` };
+  } catch (error) {
+    if (isStudioError(error)) return { ok: false, message: error.message };
+    throw error;
+  }
+}
+
+async function embed(
+  http: HttpClient,
+  facts: ServerFacts,
+  texts: string[],
+  signal?: AbortSignal,
+): Promise<Float32Array[]> {
+  const fields = { model: facts.modelName, input: texts, encoding_format: 'float' };
+  const { data } = objectOf((await http.postJson('/v1/embeddings', fields, signal ? { signal } : {})).body);
+  const vectors = new Array<Float32Array | undefined>(texts.length).fill(undefined);
+  for (const { index, embedding } of listOf(data))
+    if (Array.isArray(embedding)) vectors[Number(index)] = Float32Array.from(embedding);
+  const whole = vectors.filter((vector) => vector !== undefined);
+  if (whole.length !== texts.length)
+    throw broken(http, '/v1/embeddings', `it holds ${whole.length} vectors for ${texts.length} texts`);
+  return whole;
+}
+
+function objectOf(value: unknown): Record<string, unknown> {
+  return isObject(value) ? value : {};
+}
