@@ -69,9 +69,11 @@ describe('token columns', () => {
     const sequence = sequenceOf(33);
     const columns = toTokenColumns(sequence);
     expect(columns).toMatchObject({ length: 33, generatedLength: 17 });
-    expect(fromTokenColumns({ ...columns, sequenceIndex: 0, weightVersions: sequence.weightVersions })).toEqual(
-      sequence,
-    );
+    expect(fromTokenColumns({ ...columns, sequenceIndex: 0, weightVersions: sequence.weightVersions })).toEqual({
+      ...sequence,
+      entropy: null,
+      alternatives: null,
+    });
     expect(() => toTokenColumns({ ...sequence, logprobs: new Float32Array(32) })).toThrow('not all of one length');
     expect(() => fromTokenColumns({ ...columns, length: 32, sequenceIndex: 0, weightVersions: [] })).toThrow('damaged');
   });
@@ -234,7 +236,7 @@ describeOnBothDatabases('the end of trajectories, groups and runs', (open) => {
         });
     const first = run.groups[0]?.members[0]?.id ?? '';
     const stored = await getTokenSequence(database.db, { trajectoryId: first, sequenceIndex: 1 });
-    expect(stored).toEqual({ ...sequenceOf(6, 1), ...kind });
+    expect(stored).toEqual({ ...sequenceOf(6, 1), ...kind, entropy: null, alternatives: null });
     expect(await getTokenSequence(database.db, { trajectoryId: first, sequenceIndex: 2 })).toBeNull();
     expect(await getTrajectory(database.db, first)).toMatchObject({
       reference: '42',

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { CountedBackend } from '../testing/counted-backend';
+import { thinned } from './backend-history';
+import { HistoryRecorder } from './history-recorder';
+
+describe('the history of a backend', () => {
+  it('has a point of every replica a step, forgets what is old, and keeps a gap a gap', () => {
+    let now = 1_000;
+    const backend = new CountedBackend('pair', {}, ['http://a', 'http://b']);
+    const opened = new Map([['pair', backend]]);
+    const recorder = new HistoryRecorder({
+      opened: () => opened,
+      now: () => now,
+      stepMs: 100,
+      keptMs: 300,
+    });
+    const record = (atMs: number) => {
+      now = atMs;
+      recorder.record();
+    };
+    record(1_000);
+    backend.weights = 'w2';
+    record(1_100);
+    expect(recorder.history('pair')).toMatchObject({
+      stepMs: 100,
+      replicas: [
+        {
+          url: 'http://a',
+          points: [
+            { atMs: 1_000, weightVersion: 'w1' },
+            { atMs: 1_100, weightVersion: 'w2' },
+          ],
+        },
+        { url: 'http://b', points: [{ inFlight: 1 }, { inFlight: 1 }] },
+      ],
+    });
+    opened.delete('pair');
+    record(1_350);
+    expect(recorder.history('pair').replicas[0]?.points.map(({ atMs }) => atMs)).toEqual([1_100]);
+    record(1_500);
+    expect(recorder.history('pair').replicas).toEqual([]);
+    expect(recorder.history('unknown').replicas).toEqual([]);
+  });
+
+  it('is thinned for a chart without losing the newest point', () => {
+    const points = Array.from({ length: 10 }, (_, i) => ({
+      atMs: i,
+      state: 'healthy' as const,
+      inFlight: 0,
+      errors: 0,
+      weightVersion: null,
+      figures: null,
+    }));
+    const { stepMs, replicas } = thinned({ stepMs: 5, replicas: [{ url: 'a', points }] }, 4);
+    expect(stepMs).toBe(15);
+    expect(replicas[0]?.points.map(({ atMs }) => atMs)).toEqual([0, 3, 6, 9]);
+    expect(thinned({ stepMs: 5, replicas: [] })).toEqual({ stepMs: 5, replicas: [] });
+  });
+});
