@@ -27,6 +27,8 @@ export interface CallOptions {
   timeoutMs?: number | null;
   /** Statuses beside 2xx that are an answer and no error. */
   accept?: readonly number[];
+  /** Sent with the call, beside those of every call; a signature of the body (written by `writeJson`) for one. */
+  headers?: Record<string, string>;
 }
 
 export interface HttpAnswer {
@@ -120,13 +122,13 @@ class PooledClient implements HttpClient {
   async #ask(
     asked: Asked,
     body: unknown,
-    { signal, timeoutMs = CALL_TIMEOUT_MS, accept = [] }: CallOptions,
+    { signal, timeoutMs = CALL_TIMEOUT_MS, accept = [], headers }: CallOptions,
   ): Promise<HttpAnswer & { body: string }> {
     if (signal?.aborted) throw reasonOf(signal);
     const request: Dispatcher.DispatchOptions = {
       method: asked.method as 'GET' | 'POST',
       path: this.#basePath + asked.path,
-      headers: body === undefined ? this.#headers : { ...this.#headers, 'content-type': 'application/json' },
+      headers: { ...this.#headers, ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
       body: body === undefined ? null : writeJson(body),
     };
     const answer = await exchange(this.#pool, request, asked, accept, timeoutMs, signal);

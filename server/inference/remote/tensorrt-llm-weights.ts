@@ -1,0 +1,58 @@
+/**
+ * New weights on trtllm-serve: a trainer on the same machine moves them (`POST /update_weights` with handles of its own);
+ * here the cache is emptied after it. The routes exist where the server was given a control key, and every call to them
+ * is signed with it.
+ */
+import { createHmac } from 'node:crypto';
+import { Unavailable } from '../../core/errors';
+import type { HttpClient } from './http-client';
+import { isObject, writeJson } from './json-body';
+import type { WeightRoutes } from './protocol';
+import { where } from './server-probe';
+import type { TensorrtFacts } from './tensorrt-llm-facts';
+
+const HEADER = 'x-trtllm-rl-control-auth';
+const MEMORY_TIMEOUT_MS = 5 * 60_000;
+
+/** Null where the server has no such routes. The key is in nothing that is sent, only in what signs it. */
+export function tensorrtWeights(facts: TensorrtFacts, controlKey: string): WeightRoutes | null {
+  if (!facts.routes.has('control')) return null;
+  return {
+    sources: ['external'],
+    // It has no route for that: our own requests are held back here.
+    canPause: false,
+    keepsLabel: false,
+    version: () => Promise.reject(new Unavailable('trtllm-serve keeps no label of its weights.')),
+    pause: () => Promise.resolve(),
+    resume: () => Promise.resolve(),
+    load: () => Promise.resolve(),
+    async flush(http) {
+      // What the cache holds goes with its memory.
+      await control(http, controlKey, '/release_memory', { tags: ['kv_cache'] });
+      await control(http, controlKey, '/resume_memory', { tags: ['kv_cache'] });
+      await checkEmpty(http, facts);
+    },
+    stamp: () => Promise.resolve(),
+  };
+}
+
+async function control(http: HttpClient, key: string, path: string, body: Record<string, unknown>): Promise<void> {
+  // Over the very bytes that are sent.
+  const signature = createHmac('sha256', key).update(writeJson(body)).digest('hex');
+  await http.postJson(path, body, { headers: { [HEADER]: `sha256=${signature}` }, timeoutMs: MEMORY_TIMEOUT_MS });
+}
+
+/** The last prompt of ours that the server has read is read again: none of it may come from the cache. */
+async function checkEmpty(http: HttpClient, { modelName, lastPrompt }: TensorrtFacts): Promise<void> {
+  if (!lastPrompt) return;
+  const request = { model: modelName, prompt: lastPrompt, max_tokens: 1, temperature: 0, detokenize: false };
+  const { body } = await http.postJson('/v1/completions', request);
+  const usage = isObject(body) && isObject(body.usage) ? body.usage : {};
+  const details = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
+  if (details.cached_tokens === 0) return;
+  throw new Unavailable(
+    typeof details.cached_tokens === 'number'
+      ? `${where(http)} gave up its prefix cache, but took ${details.cached_tokens} of ${lastPrompt.length} tokens of a prompt from it; it holds what the old weights computed.`
+      : `${where(http)} does not say whether its prefix cache is empty (no usage.prompt_tokens_details); it may hold what the old weights computed.`,
+  );
+}
