@@ -1,4 +1,5 @@
 /** Scores of many completions, spread over the servers beside what else they do. */
+import { setMaxListeners } from 'node:events';
 import { Unavailable } from '../../core/errors';
 import type { CompletionScores, ScoreOptions, ScorePair } from '../backend';
 import type { Dispatcher } from './dispatcher';
@@ -11,6 +12,8 @@ export async function scorePairs(
   key: string,
 ): Promise<CompletionScores[]> {
   const stop = new AbortController();
+  // Every pair listens to it.
+  setMaxListeners(0, stop.signal);
   const onAbort = () => stop.abort(options.signal?.reason);
   if (options.signal?.aborted) onAbort();
   options.signal?.addEventListener('abort', onAbort, { once: true });
