@@ -5,7 +5,6 @@
 import type { Ambient } from '../../core/ambient';
 import { Invalid, Unavailable } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
-import type { BackendHistoryPoint } from '../../core/views';
 import type { Logger } from '../../observability/logger';
 import type {
   BackendCapabilities,
@@ -25,7 +24,7 @@ import { disagreement, together } from './agreement';
 import { AnyServer } from './any-server';
 import { Dispatcher } from './dispatcher';
 import { isRepeatable } from './failures';
-import { FIGURE_STEP_MS, FigureWatch } from './figures';
+import { FigureWatch } from './figures';
 import type { PlacementOptions } from './placement';
 import { type Found, REPLICA_TIMES, Replica, type ReplicaSource, type ReplicaTimes } from './replica';
 import { scorePairs } from './score-pairs';
@@ -101,7 +100,7 @@ export class ReplicaRouter implements InferenceBackend {
       ...(retryPauseMs !== undefined && { retryPauseMs }),
     });
     this.#anyServer = new AnyServer(this.#replicas, this.#dispatcher);
-    this.#figures = new FigureWatch(this.#replicas, ambient, (replica) => this.#statusOf(replica), figureStepMs);
+    this.#figures = new FigureWatch(this.#replicas, ambient, figureStepMs);
     ready = true;
     this.#changed();
   }
@@ -229,7 +228,9 @@ export class ReplicaRouter implements InferenceBackend {
     for (const one of settled) if (one.status === 'rejected') throw one.reason;
   }
 
+  /** As long as someone asks for this now and then, the servers are asked for their figures. */
   replicas(): ReplicaStatus[] {
+    this.#figures.look();
     return this.#replicas.map((replica) => this.#statusOf(replica));
   }
 
@@ -240,23 +241,6 @@ export class ReplicaRouter implements InferenceBackend {
 
   stoppedMs(): number {
     return this.#stopped.totalMs();
-  }
-
-  /** Someone looks at the figures: the servers are asked for them for the next half a minute. */
-  watch(): void {
-    this.#figures.watch();
-  }
-
-  /** Of the last half hour, oldest first; gaps where nobody looked. Throws Invalid for an address that is none of ours. */
-  history(url: string): BackendHistoryPoint[] {
-    const replica = this.#replicas.find((one) => one.url === url);
-    if (!replica) throw new Invalid(`The backend ${this.name} has no server ${url}.`);
-    return this.#figures.history(replica);
-  }
-
-  /** Milliseconds between the points of `history`. */
-  get historyStepMs(): number {
-    return this.#options.figureStepMs ?? FIGURE_STEP_MS;
   }
 
   async close(): Promise<void> {
@@ -335,7 +319,7 @@ export class ReplicaRouter implements InferenceBackend {
       weightVersion: version,
       errors,
       lastError,
-      figures: this.#figures.figuresOf(replica),
+      figures: this.#figures.of(replica),
     };
   }
 }

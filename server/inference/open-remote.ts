@@ -1,0 +1,72 @@
+/** A backend on servers, from what is stored of it: each address a replica, all of them behind one router. */
+import type { Ambient } from '../core/ambient';
+import type { RemoteKind } from '../core/inference';
+import type { RemoteSettings } from '../core/inference-settings';
+import type { Logger } from '../observability/logger';
+import { createHttpClient, type HttpClient } from './remote/http-client';
+import type { MetricNames } from './remote/protocol';
+import { PROTOCOLS } from './remote/protocols';
+import { RemoteBackend } from './remote/remote-backend';
+import type { ReplicaSource } from './router/replica';
+import { ReplicaRouter } from './router/router';
+
+export interface OpenRemoteOptions {
+  name: string;
+  kind: RemoteKind;
+  settings: RemoteSettings;
+  /** The key that goes to the server at this address alone. */
+  keyFor(url: string): string | null;
+  logger: Logger;
+  ambient: Ambient;
+}
+
+/** Requests worth having with one server at once, where neither the settings nor the check say. */
+const IN_FLIGHT = 64;
+
+/** Opens at once; servers that do not answer are asked until they do. Throws Invalid for an address or a key that cannot be used. */
+export function openRemote(options: OpenRemoteOptions): ReplicaRouter {
+  const { name, settings, logger, ambient } = options;
+  const { maxInFlight, tokensInFlight, check } = settings;
+  return new ReplicaRouter({
+    name,
+    replicas: settings.replicas.map(({ url }) => sourceOf(url, options)),
+    ambient,
+    logger,
+    expected: check?.capabilities ?? null,
+    ...(maxInFlight !== undefined && { maxInFlight }),
+    ...(tokensInFlight !== undefined && { tokensInFlight }),
+  });
+}
+
+function sourceOf(url: string, { name, kind, settings, keyFor, logger, ambient }: OpenRemoteOptions): ReplicaSource {
+  const { model, tokenizer, contextLength, maxInFlight, logprobs, check } = settings;
+  const protocol = PROTOCOLS[kind];
+  const key = keyFor(url);
+  const checked = check?.capabilities ?? null;
+  return {
+    url,
+    open: () =>
+      RemoteBackend.open({
+        name,
+        url,
+        key,
+        protocol,
+        model: model ?? null,
+        tokenizerFolder: tokenizer ?? null,
+        maxInFlight: maxInFlight ?? checked?.maxInFlight ?? IN_FLIGHT,
+        logger,
+        ambient,
+        capabilities: { ...checked, ...(logprobs && { logprobs }), ...(contextLength && { contextLength }) },
+      }),
+    ...(protocol.metrics && { metrics: metricsOf(protocol.metrics, createHttpClient({ backend: name, url, key })) }),
+  };
+}
+
+/** Over a client of its own: figures are wanted also while the backend is not open. */
+function metricsOf(names: MetricNames, http: HttpClient): NonNullable<ReplicaSource['metrics']> {
+  return {
+    names,
+    read: async () => (await http.text('GET', names.route)).body,
+    close: () => http.close(),
+  };
+}
