@@ -6,7 +6,7 @@ import type { CountedEngine, TwinCounters } from './open-engine';
 import { fieldsOf, flagOf, isIds, textsOf } from './read-body';
 import { controlRoutes } from './sglang-control';
 import { generate } from './sglang-generate';
-import { startTwin, type Twin, type TwinOptions } from './twin';
+import { type ServerStart, startTwin, type Twin, type TwinOptions } from './twin';
 import type { TwinRoute } from './twin-server';
 
 export interface SglangTwinOptions extends TwinOptions {
@@ -21,10 +21,15 @@ export interface SglangTwinOptions extends TwinOptions {
 }
 
 export function startSglangTwin(options: SglangTwinOptions): Promise<Twin> {
-  return startTwin(options, { routes: (counted, faults) => routesOf(options, counted, faults), errorBody });
+  return startTwin(options, { routes: (...parts) => routesOf(options, ...parts), errorBody });
 }
 
-function routesOf(options: SglangTwinOptions, counted: CountedEngine, faults: TwinFaults): Record<string, TwinRoute> {
+function routesOf(
+  options: SglangTwinOptions,
+  counted: CountedEngine,
+  faults: TwinFaults,
+  start: ServerStart,
+): Record<string, TwinRoute> {
   const { engine } = counted;
   let ids = 0;
   const generateOptions = {
@@ -37,10 +42,11 @@ function routesOf(options: SglangTwinOptions, counted: CountedEngine, faults: Tw
     newId: () => `twin-${++ids}`,
   };
   const contextLength = engine.contextLength;
+  const tokenizerPath = engine.modelPath;
   const modelName = () => basename(engine.modelPath);
   const modelInfo = () => ({
     model_path: engine.modelPath,
-    tokenizer_path: engine.modelPath,
+    tokenizer_path: tokenizerPath,
     is_generation: true,
     weight_version: engine.weightVersion,
     preferred_sampling_params: null,
@@ -75,6 +81,8 @@ function routesOf(options: SglangTwinOptions, counted: CountedEngine, faults: Tw
       json: {
         model_path: engine.modelPath,
         context_length: contextLength,
+        // Drawn at every start.
+        random_seed: start.number,
         max_running_requests: engine.scheduler.slots,
         enable_deterministic_inference: generateOptions.deterministic,
         allow_auto_truncate: generateOptions.autoTruncate,

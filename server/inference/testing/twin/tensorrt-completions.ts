@@ -1,13 +1,6 @@
 /** trtllm-serve's `POST /v1/completions`: ids in, and ids out when the text is not wanted. */
 import type { Constraint } from '../../backend';
-import {
-  type Alternatives,
-  type EngineGeneration,
-  type EngineRequest,
-  type EngineToken,
-  type TwinEngine,
-  TwinError,
-} from './engine';
+import { type EngineGeneration, type EngineRequest, type EngineToken, type TwinEngine, TwinError } from './engine';
 import type { TwinFaults } from './faults';
 import { type Fields, fieldsOf, flagOf, idsOf, isIds, numberOf, textOf, textsOf } from './read-body';
 import type { TwinReply, TwinRequest } from './twin-server';
@@ -31,6 +24,8 @@ export interface CompletionsOptions {
   faults: TwinFaults;
   /** `guided_decoding_backend`; without it every constraint is refused. */
   guided: boolean;
+  /** The TensorRT engine divides the numbers by the temperature, the PyTorch one does not. */
+  tempered: boolean;
   model: () => string;
 }
 
@@ -182,6 +177,15 @@ function constraintOf(fields: Fields): Constraint | null {
   }
 }
 
+/**
+ * The tokens of a stop string are cut off the ids but not off the numbers; the server then fails over its own answer
+ * (TensorRT-LLM #18190).
+ */
+function checkTrimmed(asked: Asked, { finish }: EngineGeneration): void {
+  if (asked.keepStop || !asked.logprobs || finish?.kind !== 'stop' || typeof finish.matched !== 'string') return;
+  throw new TwinError(400, 'AssertionError: len(logprobs) == len(token_ids)');
+}
+
 /** From token `from` on. */
 function choiceOf(
   options: CompletionsOptions,
@@ -192,6 +196,7 @@ function choiceOf(
 ) {
   const { engine, faults } = options;
   const { finish } = generation;
+  checkTrimmed(asked, generation);
   const tokens = generation.tokens.slice(from);
   const ids = tokens.map(({ id }) => id);
   const ended = finish?.kind === 'stop' ? finish.matched : null;
@@ -215,7 +220,12 @@ function completionText(engine: TwinEngine, asked: Asked, ids: number[], finish:
   return at < 0 ? text : text.slice(0, at);
 }
 
-function logprobsOf({ engine, faults }: CompletionsOptions, asked: Asked, tokens: EngineToken[], from: number) {
+function logprobsOf(
+  { engine, faults, tempered }: CompletionsOptions,
+  asked: Asked,
+  tokens: EngineToken[],
+  from: number,
+) {
   const text = (id: number) => engine.detokenize([id], false);
   const clamped = (value: number) => Math.max(NO_PROBABILITY, value);
   const offsets: number[] = [];
@@ -224,18 +234,19 @@ function logprobsOf({ engine, faults }: CompletionsOptions, asked: Asked, tokens
     offsets.push(offset);
     offset += text(id).length;
   }
-  const top = (alternatives: Alternatives, { id, raw }: EngineToken) =>
-    Object.fromEntries([
-      ...alternatives.map(([value, other]) => [text(other), clamped(value)]),
-      [text(id), clamped(raw)],
-    ]);
+  const own = (token: EngineToken) => clamped(tempered ? token.sampled : token.raw);
+  const top = (token: EngineToken) => {
+    const alternatives = tempered ? token.sampledAlternatives : token.rawAlternatives;
+    const entries = alternatives.map(([value, id]): [string, number] => [text(id), clamped(value)]);
+    return Object.fromEntries([...entries, [text(token.id), own(token)]]);
+  };
   return {
     tokens: tokens.map(({ id }) => text(id)),
-    token_logprobs: tokens.map(({ raw }, k) =>
-      from + k === 1 && faults.logprob !== undefined ? faults.logprob : clamped(raw),
+    token_logprobs: tokens.map((token, k) =>
+      from + k === 1 && faults.logprob !== undefined ? faults.logprob : own(token),
     ),
     text_offset: offsets,
-    top_logprobs: asked.request.alternatives > 0 ? tokens.map((token) => top(token.rawAlternatives, token)) : null,
+    top_logprobs: asked.request.alternatives > 0 ? tokens.map(top) : null,
   };
 }
 

@@ -5,7 +5,7 @@ import type { TwinFaults } from './faults';
 import type { CountedEngine, TwinCounters } from './open-engine';
 import { complete } from './tensorrt-completions';
 import { controlRoutes } from './tensorrt-control';
-import { startTwin, type Twin, type TwinOptions } from './twin';
+import { type ServerStart, startTwin, type Twin, type TwinOptions } from './twin';
 import type { TwinRoute } from './twin-server';
 
 export interface TensorrtTwinOptions extends TwinOptions {
@@ -13,6 +13,8 @@ export interface TensorrtTwinOptions extends TwinOptions {
   controlKey?: string;
   /** `guided_decoding_backend` is set. Default true. */
   guided?: boolean;
+  /** The older engine, whose numbers are divided by the temperature. Default false. */
+  tempered?: boolean;
   /** `return_perf_metrics`: Prometheus text. Default true. */
   metrics?: boolean;
   /** Whether `/server_info` tells `max_seq_len`; older servers have no such route. Default true. */
@@ -20,16 +22,22 @@ export interface TensorrtTwinOptions extends TwinOptions {
 }
 
 export function startTensorrtTwin(options: TensorrtTwinOptions): Promise<Twin> {
-  return startTwin(options, { routes: (counted, faults) => routesOf(options, counted, faults), errorBody });
+  return startTwin(options, { routes: (...parts) => routesOf(options, ...parts), errorBody });
 }
 
-function routesOf(options: TensorrtTwinOptions, counted: CountedEngine, faults: TwinFaults): Record<string, TwinRoute> {
+function routesOf(
+  options: TensorrtTwinOptions,
+  counted: CountedEngine,
+  faults: TwinFaults,
+  start: ServerStart,
+): Record<string, TwinRoute> {
   const { engine, counters } = counted;
   const model = () => basename(engine.modelPath, extname(engine.modelPath));
-  const { guided = true, metrics = true, serverInfo = true, controlKey } = options;
+  const { guided = true, tempered = false, metrics = true, serverInfo = true, controlKey } = options;
   let told = 0;
   const routes: Record<string, TwinRoute> = {
-    'POST /v1/completions': (request) => complete({ engine, run: counted.generate, faults, guided, model }, request),
+    'POST /v1/completions': (request) =>
+      complete({ engine, run: counted.generate, faults, guided, tempered, model }, request),
     'GET /v1/models': () => ({
       json: { object: 'list', data: [{ id: model(), object: 'model', created: 1, owned_by: 'tensorrt_llm' }] },
     }),
@@ -46,7 +54,7 @@ function routesOf(options: TensorrtTwinOptions, counted: CountedEngine, faults: 
       };
     },
   };
-  if (metrics) routes['GET /prometheus/metrics'] = () => ({ text: metricsText(counters()) });
+  if (metrics) routes['GET /prometheus/metrics'] = () => ({ text: metricsText(counters(), start) });
   if (serverInfo)
     routes['GET /server_info'] = () => ({ json: { disaggregated_params: null, max_seq_len: engine.contextLength } });
   return controlKey === undefined ? routes : { ...routes, ...controlRoutes(engine, controlKey) };
@@ -58,11 +66,12 @@ function errorBody(_path: string, { message, type, status }: TwinError): unknown
   return { object: 'error', message, type, param: null, code: status };
 }
 
-function metricsText(counters: TwinCounters): string {
+function metricsText(counters: TwinCounters, start: ServerStart): string {
   const labels = '{model_name="twin",engine_type="pytorch"}';
   const { generatedTokens, promptTokens, cachedTokens, requests, aborted, busyMs } = counters;
   const seconds = busyMs / 1000;
   const lines: [name: string, type: string, value: number][] = [
+    ['process_start_time_seconds', 'gauge', start.number],
     ['trtllm_num_requests_running', 'gauge', counters.running],
     ['trtllm_num_requests_waiting', 'gauge', counters.waiting],
     ['trtllm_kv_cache_utilization', 'gauge', counters.running / counters.slots],
@@ -80,5 +89,9 @@ function metricsText(counters: TwinCounters): string {
     ],
     ['trtllm_time_to_first_token_seconds_count', 'histogram', requests],
   ];
-  return lines.map(([name, type, value]) => `# TYPE ${name} ${type}\n${name}${labels} ${value}\n`).join('');
+  return lines
+    .map(
+      ([name, type, value]) => `# TYPE ${name} ${type}\n${name}${name.startsWith('process') ? '' : labels} ${value}\n`,
+    )
+    .join('');
 }

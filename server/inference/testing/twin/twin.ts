@@ -30,8 +30,13 @@ export interface Twin {
   close(): Promise<void>;
 }
 
+/** What tells one start of a server from the next. */
+export interface ServerStart {
+  number: number;
+}
+
 export interface TwinProtocol {
-  routes(counted: CountedEngine, faults: TwinFaults): Record<string, TwinRoute>;
+  routes(counted: CountedEngine, faults: TwinFaults, start: ServerStart): Record<string, TwinRoute>;
   errorBody(path: string, error: TwinError): unknown;
 }
 
@@ -39,10 +44,11 @@ export async function startTwin(options: TwinOptions, protocol: TwinProtocol): P
   const faults: TwinFaults = { ...noFaults(), ...options.faults };
   const counted = await openEngine(options, faults);
   const { engine } = counted;
+  const start: ServerStart = { number: Math.floor(Math.random() * 2 ** 31) };
   const server = new TwinServer({
     port: options.port ?? 0,
     faults,
-    routes: protocol.routes(counted, faults),
+    routes: protocol.routes(counted, faults, start),
     errorBody: protocol.errorBody,
     disconnectPollMs: options.disconnectPollMs ?? 1000,
     key: options.key ?? null,
@@ -63,6 +69,7 @@ export async function startTwin(options: TwinOptions, protocol: TwinProtocol): P
     },
     restart: async () => {
       await engine.reset();
+      start.number++;
       await server.start();
     },
     close: async () => {
