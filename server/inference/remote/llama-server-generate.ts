@@ -1,7 +1,7 @@
 /**
  * Generation on llama-server: every sampling field is set (its defaults filter), the ids are `tokens`, and the numbers are
  * put beside them. The server keeps numbers back: those of the tokens that its own spelling of the stop string has, and
- * those of tokens that end inside a character. What is missing is scored.
+ * those of tokens that end inside a character, and those of tokens that it drafted. What is missing is scored.
  */
 import { Invalid } from '../../core/errors';
 import type { Constraint, SamplingOptions } from '../backend';
@@ -34,7 +34,7 @@ export async function generate(http: HttpClient, facts: ServerFacts, call: Gener
     );
   // Some builds write a character that the limit cuts off to its end.
   const ids = reply.tokens.slice(0, options.maxTokens);
-  const { logprobs, tokenBytes } = align(ids, numbersOf(reply, facts));
+  const { logprobs, tokenBytes } = align(ids, reply.positions);
   const all = new Int32Array(promptIds.length + ids.length);
   all.set(promptIds);
   all.set(ids, promptIds.length);
@@ -55,11 +55,6 @@ export async function generate(http: HttpClient, facts: ServerFacts, call: Gener
     weightVersions: null,
     tokenBytes,
   };
-}
-
-/** A server that drafts tokens says 0 for those that it accepts. */
-function numbersOf(reply: CompletionReply, facts: ServerFacts): ListedPosition[] {
-  return facts.routes.has('drafts') ? [] : reply.positions;
 }
 
 /** Filters see what temperature left, as on the other servers; llama.cpp's own order filters first. */

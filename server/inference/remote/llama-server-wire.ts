@@ -12,7 +12,7 @@ export interface ListedToken {
   bytes: Uint8Array;
 }
 
-/** One place of `completion_probabilities`. */
+/** One place of `completion_probabilities`; NaN where the server computed no number. */
 export interface ListedPosition {
   id: number;
   logprob: number;
@@ -70,16 +70,18 @@ export async function complete(
     evaluated: Number(reply.tokens_evaluated),
     stopType: String(reply.stop_type),
     stoppingWord: typeof reply.stopping_word === 'string' ? reply.stopping_word : '',
-    positions: listOf(reply.completion_probabilities).map((place) => ({
-      id: Number(place.id),
-      logprob: numberOrNaN(place.logprob),
-      likeliest: listOf(place.top_logprobs).map((token) => ({
-        id: Number(token.id),
-        logprob: numberOrNaN(token.logprob),
-        bytes: Uint8Array.from(Array.isArray(token.bytes) ? token.bytes : []),
-      })),
-    })),
+    positions: listOf(reply.completion_probabilities).map(readPosition),
   };
+}
+
+function readPosition(place: Record<string, unknown>): ListedPosition {
+  const likeliest = listOf(place.top_logprobs).map((token) => ({
+    id: Number(token.id),
+    logprob: numberOrNaN(token.logprob),
+    bytes: Uint8Array.from(Array.isArray(token.bytes) ? token.bytes : []),
+  }));
+  // Of a token that it drafted and accepted the server lists nothing and says 0.
+  return { id: Number(place.id), logprob: likeliest.length > 0 ? numberOrNaN(place.logprob) : Number.NaN, likeliest };
 }
 
 /** Objects of a list; nothing for what is no list. */

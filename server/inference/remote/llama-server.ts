@@ -53,8 +53,6 @@ async function describe(http: HttpClient, { model }: { model: string | null }): 
   const routes = new Set<string>();
   if ((await adaptersOf(http, { modelName })).length > 0) routes.add('lora');
   if (await offersEmbeddings(http, modelName)) routes.add('embeddings');
-  const drafting = objectOf(defaults.params)['speculative.types'];
-  if (defaults.speculative === true || (typeof drafting === 'string' && drafting !== 'none')) routes.add('drafts');
   const facts: ServerFacts = {
     modelName,
     contextLength,
