@@ -1,0 +1,222 @@
+/**
+ * New weights on one server, in order: hold requests back, pause, load, empty the prefix cache, stamp the version, make
+ * sure of it, go on. What fails before the new weights are in leaves the old ones serving; what fails after that leaves
+ * the server paused, since nobody could say which weights and which cache an answer came from.
+ */
+import { Conflict, Invalid, isStudioError, Unavailable } from '../../core/errors';
+import type { Logger } from '../../observability/logger';
+import type { WeightUpdate } from '../backend';
+import type { HttpClient } from './http-client';
+import type { ServerFacts, WeightRoutes } from './protocol';
+import { ServingGate } from './serving-gate';
+import { WeightLabel } from './weight-label';
+
+/** Replies that were sent before a pause are read within this time. */
+const SETTLE_MS = 2_000;
+
+const OF_SOURCE: Record<WeightUpdate['source']['kind'], string> = {
+  checkpoint: 'a checkpoint folder',
+  lora: 'a LoRA adapter',
+  external: 'weights that a trainer moves',
+};
+
+type Step = 'pause' | 'load' | 'flush' | 'stamp';
+const NOT_DONE: Record<Step, string> = {
+  pause: 'it could not be paused',
+  load: 'they could not be loaded',
+  flush: 'its prefix cache could not be emptied',
+  stamp: 'their version could not be stamped',
+};
+
+export class WeightControl {
+  readonly gate = new ServingGate();
+  readonly #http: HttpClient;
+  readonly #server: string;
+  readonly #logger: Logger;
+  readonly #label = new WeightLabel(() => this.#ask());
+  #weights: WeightRoutes | null;
+  #modelName: string;
+  /** Of a server that keeps no label. */
+  #remembered: string | null = null;
+  #busy: string | null = null;
+  /** Who closed the gate for longer than one call. */
+  #paused: 'operator' | 'failure' | null = null;
+
+  /** @param server names backend and address at the beginning of a sentence */
+  constructor(http: HttpClient, server: string, logger: Logger, weights: WeightRoutes | null, facts: ServerFacts) {
+    this.#http = http;
+    this.#server = server;
+    this.#logger = logger;
+    this.#weights = weights;
+    this.#modelName = facts.modelName;
+  }
+
+  /** What the server offers now. A server that was started again has its first weights and is not paused. */
+  use(weights: WeightRoutes | null, facts: ServerFacts, startedAgain: boolean): void {
+    this.#weights = weights;
+    this.#modelName = facts.modelName;
+    if (!startedAgain) return;
+    this.#remembered = null;
+    if (this.#paused !== 'failure') return;
+    this.#paused = null;
+    this.gate.open();
+  }
+
+  /** Whether the server is asked for the label; else it cannot change behind our back. */
+  get readsLabel(): boolean {
+    return this.#weights !== null && this.#weights.keepsLabel !== false;
+  }
+
+  /** Read after this call. */
+  version(): Promise<string> {
+    return this.readsLabel ? this.#label.fresh() : Promise.resolve(this.#remembered ?? this.#modelName);
+  }
+
+  /** Throws Invalid, Conflict or Unavailable; the sentence says which weights serve, or that the server stays paused. */
+  async update(update: WeightUpdate): Promise<void> {
+    const { version, inFlight = 'drain' } = update;
+    const weights = this.#checked(update);
+    await this.#alone(`Its weights are being updated to ${version}`, async () => {
+      const old = await this.version();
+      const reason = this.gate.closed;
+      this.gate.close(`${this.#server} takes the weights ${version}.`);
+      let at: Step = 'pause';
+      try {
+        if (this.#paused === null) await this.#stop(inFlight);
+        at = 'load';
+        if (update.source.kind !== 'external') await weights.load(this.#http, update.source, version);
+        at = 'flush';
+        await weights.flush(this.#http);
+        at = 'stamp';
+        await this.#stamp(weights, version);
+      } catch (error) {
+        throw await this.#failed(error, at, update, old, reason);
+      }
+      this.#logger.info({ backend: this.#http.backend, url: this.#http.url, old, version }, 'New weights serve.');
+      if (this.#paused === 'operator') this.gate.close(reason ?? '');
+      else await this.#start(`has the weights ${version}, but could not be started with them`);
+    });
+  }
+
+  /** Requests wait from now on. Resolves when those under way have ended. */
+  pause(): Promise<void> {
+    return this.#alone('It is being paused', async () => {
+      if (this.#paused !== null) return;
+      this.gate.close(`${this.#server} was paused by a person.`);
+      try {
+        await this.#stop('drain');
+        this.#paused = 'operator';
+      } catch (error) {
+        await this.#start('could not be paused, and not be started again');
+        throw error;
+      }
+    });
+  }
+
+  resume(): Promise<void> {
+    return this.#alone('It is being resumed', () => this.#start('could not be resumed'));
+  }
+
+  #checked({ source, version, inFlight }: WeightUpdate): WeightRoutes {
+    const weights = this.#weights;
+    if (!version.trim()) throw new Invalid(`The new weights for the server need a version: it is empty.`);
+    if (!weights?.sources.includes(source.kind)) {
+      const offered = (weights?.sources ?? []).map((kind) => OF_SOURCE[kind]).join(' and ');
+      throw new Invalid(
+        `${this.#server} cannot take ${OF_SOURCE[source.kind]} while it serves; ${offered ? `it takes ${offered}` : 'it takes no new weights at all'}.`,
+      );
+    }
+    if (inFlight === 'interrupt' && !weights.canPause)
+      throw new Invalid(`${this.#server} cannot stop generations and go on with them; update it with drain.`);
+    return weights;
+  }
+
+  /** One of these at a time. */
+  async #alone(what: string, work: () => Promise<void>): Promise<void> {
+    if (this.#busy !== null) throw new Conflict(`${this.#server} is busy: ${this.#busy}. Try again when that is done.`);
+    this.#busy = what;
+    try {
+      await work();
+    } finally {
+      this.#busy = null;
+    }
+  }
+
+  async #stop(inFlight: 'drain' | 'interrupt'): Promise<void> {
+    // A request that reaches a paused server waits there until it resumes, so a paused one is not waited for.
+    if (!this.#weights?.canPause) return this.gate.drained();
+    await this.#weights.pause(this.#http, inFlight);
+    await this.gate.drained(SETTLE_MS);
+  }
+
+  async #stamp(weights: WeightRoutes, version: string): Promise<void> {
+    await weights.stamp(this.#http, version);
+    if (weights.keepsLabel === false) {
+      this.#remembered = version;
+      return;
+    }
+    const now = await this.#label.fresh();
+    if (now !== version)
+      throw new Unavailable(`${this.#server} says that its weights are ${now} after they were stamped ${version}.`);
+  }
+
+  async #start(orElse: string): Promise<void> {
+    try {
+      if (this.#weights?.canPause) await this.#weights.resume(this.#http);
+    } catch (error) {
+      throw this.#stayPaused(orElse, error);
+    }
+    this.#paused = null;
+    this.gate.open();
+  }
+
+  /** Leaves things as they can be left, and says how. */
+  async #failed(
+    error: unknown,
+    at: Step,
+    { version }: WeightUpdate,
+    old: string,
+    reason: string | null,
+  ): Promise<Error> {
+    const what = `did not take the weights ${version}: ${NOT_DONE[at]}`;
+    const oldServe = at === 'pause' || (at === 'load' && loadLeftTheOld(error));
+    if (!oldServe) return this.#stayPaused(what, error);
+    let serves = `The weights ${old} go on serving.`;
+    if (this.#paused !== null) {
+      this.gate.close(reason ?? '');
+      serves = `It has the weights ${old} and stays paused as it was.`;
+    } else
+      try {
+        await this.#start(what);
+      } catch (unresumed) {
+        return unresumed as Error;
+      }
+    const failure = isStudioError(error) && error.code === 'invalid' ? Invalid : Unavailable;
+    const sentence = `${this.#server} ${what}: ${said(error)} ${serves}`;
+    return new failure(sentence, { serving: old, retry: false }, { cause: error });
+  }
+
+  #stayPaused(what: string, error: unknown): Unavailable {
+    this.#paused = 'failure';
+    const sentence = `${this.#server} ${what}: ${said(error)} It stays paused, since it cannot be told what serves; update it again, resume it or start it again.`;
+    this.gate.close(sentence);
+    this.#logger.error({ backend: this.#http.backend, url: this.#http.url, err: error }, sentence);
+    return new Unavailable(sentence, { serving: null, retry: false }, { cause: error });
+  }
+
+  async #ask(): Promise<string> {
+    if (!this.#weights) throw new Unavailable(`${this.#server} does not tell the version of its weights any more.`);
+    return this.#weights.version(this.#http);
+  }
+}
+
+/** An answer says so by contract; a call that may have got there and had no answer says nothing. */
+function loadLeftTheOld(error: unknown): boolean {
+  if (!isStudioError(error)) return false;
+  const { weightsUnknown, reached, status } = error.details;
+  return weightsUnknown !== true && !(reached === true && status === undefined);
+}
+
+function said(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
