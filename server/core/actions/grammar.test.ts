@@ -5,6 +5,7 @@ import { seededRandom } from '../ambient';
 import { Invalid } from '../errors';
 import type { Skill } from '../skills/skill';
 import type { JsonObject } from '../vocabulary';
+import { formatNamed } from './formats';
 import { turnGrammar } from './grammar';
 import type { PromptTool } from './prompt';
 import { parseReact } from './react';
@@ -165,6 +166,32 @@ describe('the grammar of a turn', () => {
         Object.keys(parseReact(new TextEncoder().encode(writeFrom(grammar, seededRandom(seed))), null).answer ?? {}),
       ).toEqual(['number']);
   });
+
+  for (const format of ['hermes', 'llama3', 'mistral'] as const)
+    for (const startsInThought of [false, true])
+      it(`of the form ${format} allows only one call that parses${startsInThought ? ', in a turn that begins in thought' : ''}`, () => {
+        const fields = ['number', 'why'];
+        const tools = TOOLS.filter(({ name }) => /^\w+$/.test(name));
+        const { grammar } = formatNamed(format).constraints(skillWith(fields), tools, startsInThought);
+        const used = new Set<string>();
+        for (let seed = 0; seed < 300; seed++) {
+          const text = writeFrom(grammar ?? '', seededRandom(seed));
+          const end = { finishReason: 'eos' as const, stopString: null, startsInThought };
+          const turn = formatNamed(format).parse(new TextEncoder().encode(text), end);
+          expect(turn.problem, text).toBeNull();
+          if (turn.answer) {
+            expect(Object.keys(turn.answer)).toEqual(fields);
+            expect(turn.calls).toEqual([]);
+            continue;
+          }
+          expect(turn.calls, text).toHaveLength(1);
+          const [call] = turn.calls;
+          expect(call?.error, text).toBeNull();
+          used.add(call?.tool ?? '');
+          expect(Object.keys(call?.arguments ?? {})).toEqual(byName.get(call?.tool ?? '')?.parameters.required);
+        }
+        expect(used.size).toBe(tools.length);
+      });
 
   it('refuses a schema it cannot express instead of leaving an argument free', () => {
     expect(() => turnGrammar(skillWith([]), [tool('t', { x: { anyOf: [{ type: 'string' }] } })])).toThrow(Invalid);

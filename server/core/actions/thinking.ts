@@ -25,7 +25,7 @@ export interface CallFinder {
 export function splitThinking(text: string, startsInThought: boolean, finder: CallFinder): Part[] {
   let parts: Part[] = [];
   let at = 0;
-  if (startsInThought) {
+  if (startsInThought && text !== '') {
     const close = firstOf(text, CLOSE, 0);
     parts.push({ kind: 'thought', start: 0, end: close.end, bodyStart: 0, bodyEnd: close.start });
     at = close.end;

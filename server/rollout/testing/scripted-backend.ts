@@ -1,11 +1,13 @@
 /**
  * A backend whose policy is a script, with the corners real servers have: tokens of more than a byte that its own
- * tokenizer would never choose (so text read back gives other ids), a template that may drop earlier thinking, delays,
- * failures, numbers that are no log-probabilities, requests that do not listen to their signal.
+ * tokenizer would never choose (so text read back gives other ids), a template that may drop earlier thinking or one of
+ * a public model, delays, failures, numbers that are no log-probabilities, requests that do not listen to their signal.
  */
+import { Template } from '@huggingface/jinja';
 import { Cancelled, Invalid, Unavailable } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
 import type { LogprobKind } from '../../core/vocabulary';
+import type { ModelChat } from '../../harness/testing/model-chat';
 import type {
   BackendCapabilities,
   CompletionScores,
@@ -13,21 +15,21 @@ import type {
   GenerationRequest,
   GenerationResult,
   InferenceBackend,
+  TemplateOptions,
 } from '../../inference/backend';
 import { StopStrings } from '../../inference/embedded/stop-strings';
 
 export const TURN_END = 256;
 export const TURN_START = 257;
-const CONTROL = new Map([
-  ['<|im_end|>', TURN_END],
-  ['<|im_start|>', TURN_START],
-]);
+const CHATML = { controls: ['<|im_end|>', '<|im_start|>'], ends: ['<|im_end|>'] };
 /** Ids of the policy's own longer tokens; `tokenize` never gives one. */
 const FIRST_PIECE = 300;
 
 export interface ScriptedReply {
-  /** The turn; the end-of-turn token follows it. */
+  /** The turn; the end-of-turn token follows it. With a model's template its control tokens are sampled as such. */
   text: string;
+  /** Another end-of-turn token than the usual; null: the engine keeps it to itself. */
+  endToken?: string | null;
   delayMs?: number;
   /** Instead of a turn. */
   error?: Error;
@@ -41,7 +43,7 @@ export interface ScriptedReply {
 export interface ScriptInput {
   /** The text of all prompt tokens, control tokens spelled out. */
   prompt: string;
-  /** Observations the agent has had since the task, counted in the prompt. */
+  /** Observations the agent has had since the task, counted in the prompt; with a model's template, prompts before this. */
   turn: number;
   /** 1 for the first request of this trajectory at this prompt. */
   attempt: number;
@@ -55,6 +57,9 @@ export interface ScriptedOptions {
   pieces?: readonly string[];
   /** The template leaves `<think>…</think>` out of every assistant turn but the one being written. */
   dropsThinking?: boolean;
+  /** Instead: the template and control tokens of a model. */
+  chat?: ModelChat;
+  constraints?: BackendCapabilities['constraints'];
   canScore?: boolean;
   kind?: LogprobKind;
   /** What scoring gives for token k. */
@@ -72,11 +77,19 @@ export class ScriptedBackend implements InferenceBackend {
   mostInFlight = 0;
   readonly #options: ScriptedOptions;
   readonly #pieces: readonly { bytes: Uint8Array; id: number }[];
+  readonly #controls: ReadonlyMap<string, number>;
+  readonly #controlPattern: RegExp;
+  readonly #template: Template | null;
   readonly #attempts = new Map<string, number>();
   #inFlight = 0;
 
   constructor(options: ScriptedOptions) {
     this.#options = options;
+    const { controls } = options.chat ?? CHATML;
+    this.#controls = new Map(controls.map((text, k) => [text, TURN_END + k]));
+    const escaped = controls.map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+    this.#controlPattern = new RegExp(`(${escaped.join('|')})`);
+    this.#template = options.chat ? new Template(options.chat.template) : null;
     this.#pieces = (options.pieces ?? [])
       .map((piece, k) => ({ bytes: new TextEncoder().encode(piece), id: FIRST_PIECE + k }))
       .sort((a, b) => b.bytes.length - a.bytes.length);
@@ -110,24 +123,27 @@ export class ScriptedBackend implements InferenceBackend {
   }
 
   async tokenize(text: string, { special }: { special: boolean }): Promise<EncodedText> {
-    const parts = special ? text.split(/(<\|im_end\|>|<\|im_start\|>)/) : [text];
-    return this.#encoded(
-      parts.flatMap((part) => {
-        const control = special ? CONTROL.get(part) : undefined;
-        return control === undefined ? [...new TextEncoder().encode(part)] : [control];
-      }),
-    );
+    return this.#encoded(special ? this.#spelled(text) : [...new TextEncoder().encode(text)]);
   }
 
-  async applyTemplate(
-    messages: ChatMessage[],
-    { addGenerationPrompt }: { addGenerationPrompt: boolean },
-  ): Promise<string> {
+  async applyTemplate(messages: ChatMessage[], { addGenerationPrompt, tools = [] }: TemplateOptions): Promise<string> {
+    const { chat, dropsThinking } = this.#options;
+    if (this.#template && chat) {
+      try {
+        return this.#template.render({
+          messages,
+          add_generation_prompt: addGenerationPrompt,
+          ...(tools.length > 0 ? { tools: tools.map((tool) => ({ type: 'function', function: tool })) } : {}),
+          bos_token: chat.bos,
+          eos_token: chat.ends[0] ?? '',
+        });
+      } catch (error) {
+        throw new Invalid(`The template refuses these messages: ${error instanceof Error ? error.message : error}.`);
+      }
+    }
     const turns = messages.map(({ role, content }) => {
       const kept =
-        this.#options.dropsThinking && role === 'assistant'
-          ? content.replace(/<think>[\s\S]*?<\/think>\n?/g, '')
-          : content;
+        dropsThinking && role === 'assistant' ? content.replace(/<think>[\s\S]*?<\/think>\n?/g, '') : content;
       return `<|im_start|>${role}\n${kept}<|im_end|>\n`;
     });
     return turns.join('') + (addGenerationPrompt ? '<|im_start|>assistant\n' : '');
@@ -142,13 +158,20 @@ export class ScriptedBackend implements InferenceBackend {
   }
 
   capabilitiesNow(): BackendCapabilities {
-    const { kind = 'raw', canScore = false, contextLength = 100_000, maxInFlight = 16, batchSize = 1 } = this.#options;
+    const {
+      kind = 'raw',
+      canScore = false,
+      constraints = [],
+      contextLength = 100_000,
+      maxInFlight = 16,
+      batchSize = 1,
+    } = this.#options;
     return {
       tokenIds: true,
       logprobs: kind,
       canScore,
       entropy: false,
-      constraints: [],
+      constraints,
       weightSources: [],
       canPause: false,
       seeded: true,
@@ -168,8 +191,7 @@ export class ScriptedBackend implements InferenceBackend {
     const attempt = (this.#attempts.get(key) ?? 0) + 1;
     this.#attempts.set(key, attempt);
     const prompt = new TextDecoder().decode(this.#encoded([...promptIds]).bytes);
-    const told = prompt.slice(prompt.indexOf('<|im_start|>user'));
-    const turn = told.split('Observation:').length - 1;
+    const turn = this.#template ? this.#turnsBefore(affinityKey, promptIds.length) : observationsIn(prompt);
     const said = this.#options.script({ prompt, turn, attempt, affinityKey, seed: options.seed });
     const reply: ScriptedReply = typeof said === 'string' ? { text: said } : said;
     if (reply.delayMs !== undefined) await wait(reply.delayMs, reply.deaf ? undefined : signal);
@@ -179,11 +201,15 @@ export class ScriptedBackend implements InferenceBackend {
     const ids: number[] = [];
     let finishReason: GenerationResult['finishReason'] = 'length';
     let stopString: string | null = null;
-    for (const id of [...this.#sample(reply.text), TURN_END]) {
+    const { ends } = this.#options.chat ?? CHATML;
+    const endIds = ends.map((text) => this.#controls.get(text));
+    const endToken = this.#controls.get(reply.endToken ?? ends[0] ?? '') ?? TURN_END;
+    for (const id of [...this.#sample(reply.text), endToken]) {
       if (ids.length === most) break;
+      if (endIds.includes(id)) finishReason = 'eos';
+      if (finishReason === 'eos' && reply.endToken === null) break;
       ids.push(id);
-      if (id === TURN_END) finishReason = 'eos';
-      else stopString = stops.push(this.#bytesOf(id));
+      if (finishReason !== 'eos') stopString = stops.push(this.#bytesOf(id));
       if (stopString !== null) finishReason = 'stop';
       if (finishReason !== 'length') break;
     }
@@ -192,14 +218,28 @@ export class ScriptedBackend implements InferenceBackend {
       logprobs: Float32Array.from(ids, (_, k) => reply.logprob?.(k) ?? -1),
       logprobKind: this.#options.kind ?? 'raw',
       finishReason,
-      endTokenSampled: finishReason === 'eos',
+      endTokenSampled: finishReason === 'eos' && reply.endToken !== null,
       stopString,
       weightVersions: [{ version: 'w1', start: 0, end: ids.length }],
     };
   }
 
+  /** Prompts of other lengths that this trajectory was asked with before. */
+  #turnsBefore(affinityKey: string, length: number): number {
+    const keys = [...this.#attempts.keys()].filter((key) => key.startsWith(`${affinityKey} `));
+    return keys.filter((key) => key !== `${affinityKey} ${length}`).length;
+  }
+
+  /** Control strings as control tokens, all else byte by byte. */
+  #spelled(text: string): number[] {
+    return text
+      .split(this.#controlPattern)
+      .flatMap((part, k) => (k % 2 === 1 ? [this.#controls.get(part) ?? 0] : [...new TextEncoder().encode(part)]));
+  }
+
   /** Longest piece first: not the way its tokenizer splits the same text. */
   #sample(text: string): number[] {
+    if (this.#template) return this.#spelled(text);
     const bytes = new TextEncoder().encode(text);
     const ids: number[] = [];
     for (let at = 0; at < bytes.length; ) {
@@ -213,7 +253,7 @@ export class ScriptedBackend implements InferenceBackend {
   #bytesOf(id: number): Uint8Array {
     const piece = this.#pieces.find((p) => p.id === id);
     if (piece) return piece.bytes;
-    for (const [text, control] of CONTROL) if (control === id) return new TextEncoder().encode(text);
+    for (const [text, control] of this.#controls) if (control === id) return new TextEncoder().encode(text);
     return Uint8Array.of(id);
   }
 
@@ -228,6 +268,10 @@ export class ScriptedBackend implements InferenceBackend {
     parts.forEach((part, k) => void bytes.set(part, (byteEnds[k] as number) - part.length));
     return { ids: Int32Array.from(ids), bytes, byteEnds };
   }
+}
+
+function observationsIn(prompt: string): number {
+  return prompt.slice(prompt.indexOf('<|im_start|>user')).split('Observation:').length - 1;
 }
 
 function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
