@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { seededRandom } from '../core/ambient';
 import type { EventData } from '../core/events';
+import type { BackendCapabilities } from '../inference/backend';
 import { EmbeddedBackend } from '../inference/embedded/embedded-backend';
 import { silentLogger } from '../observability/logger';
 import { createJudge, type Judge } from './judge';
 import { testTask } from './testing/rollouts';
+import { ScriptedBackend, type ScriptedReply } from './testing/scripted-backend';
 
 function step(number: number, reasoning: string, observation: string): EventData['step.completed'] {
   return {
@@ -35,6 +37,41 @@ function step(number: number, reasoning: string, observation: string): EventData
     answer: null,
   };
 }
+
+describe('a verdict', () => {
+  const judgeOf = (reply: string | ScriptedReply, constraints: BackendCapabilities['constraints']) => {
+    const backend = new ScriptedBackend({ script: () => reply, constraints });
+    const judge = createJudge(backend, seededRandom(1));
+    const input = { task: testTask(), steps: [], answer: null, seed: 1, signal: new AbortController().signal };
+    return { backend, verdict: () => judge(input) };
+  };
+
+  it('is asked for by the most exact constraint that the backend offers', async () => {
+    for (const [offered, used] of [
+      [['json_schema', 'regex', 'grammar', 'choice'], 'grammar'],
+      [['json_schema', 'regex'], 'regex'],
+      [['choice', 'json_schema'], 'json_schema'],
+    ] as const) {
+      const { backend, verdict } = judgeOf('{"score": 0.35}', [...offered]);
+      expect(await verdict()).toBe(0.35);
+      expect(backend.requests[0]?.options.constraint?.kind).toBe(used);
+    }
+    const { backend, verdict } = judgeOf('{"score": 0.35}', ['choice']);
+    await expect(verdict()).rejects.toThrow(/judge scripted cannot be held to a verdict/);
+    expect(backend.requests).toHaveLength(0);
+  });
+
+  it('that the token limit cut is told as such; one that is none is shown', async () => {
+    await expect(judgeOf({ text: '{"score": 0.35}', mostTokens: 12 }, ['grammar']).verdict()).rejects.toThrow(
+      /was cut off by its limit of 48 tokens: "\{\\"score\\": 0\."/,
+    );
+    for (const text of ['{"score": 7}', '{"score": "1"}', 'null', '[]', 'very good', '{"score": 0.3} or so'])
+      await expect(judgeOf(text, ['grammar']).verdict()).rejects.toThrow(/which is no verdict/);
+    // Whole, though the limit came with its last token.
+    expect(await judgeOf({ text: '{"score": 1}', mostTokens: 12 }, ['json_schema']).verdict()).toBe(1);
+    expect(await judgeOf('{\n  "score": 0.5\n}', ['json_schema']).verdict()).toBe(0.5);
+  });
+});
 
 describe('a judge', () => {
   let backend: EmbeddedBackend;
