@@ -15,6 +15,7 @@ import { type RealServer, startServer } from '../testing/real-servers';
 import { writeTinyModel } from '../testing/tiny-model';
 import { createHttpClient, type HttpClient } from './http-client';
 import { llamaServer } from './llama-server';
+import { complete } from './llama-server-wire';
 import type { ServerFacts } from './protocol';
 import { RemoteBackend } from './remote-backend';
 
@@ -257,6 +258,38 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
       expect(scale?.scale).toBe(0);
       expect((await withMemory.capabilities()).weightSources).toEqual(['lora']);
       await withMemory.close();
+    });
+
+    it('uses no prompt of the old weights after an adapter was turned on', async () => {
+      const other = await start([...SAME_KERNELS, '--lora-scaled', `${loraPath}:0`, '--cache-ram', '0']);
+      const changing = await open(other.url);
+      const draws = () =>
+        changing.generate(
+          Array.from({ length: 3 * SLOTS }, (_, seed) => ({
+            promptIds,
+            options: { ...PLAIN, maxTokens: 1, temperature: 0, seed },
+            affinityKey: `k${seed}`,
+          })),
+        );
+      await draws();
+      await changing.updateWeights({ source: { kind: 'lora', path: loraPath }, version: 'next' });
+      const results = await draws();
+      const client = createHttpClient({ backend: 'changing', url: other.url });
+      const fields = { prompt: promptIds, n_predict: 1, n_probs: 1e6, temperature: 0, cache_prompt: false };
+      const { positions } = await complete(
+        client,
+        await llamaServer.describe(client, { model: null }),
+        fields,
+        undefined,
+      );
+      const fresh = new Map(positions[0]?.likeliest.map(({ id, logprob }) => [id, logprob]));
+      for (const one of results) {
+        if (one.status === 'rejected') throw one.reason;
+        expect(one.value.weightVersions).toEqual([{ version: 'next', start: 0, end: 1 }]);
+        expect(Math.abs((one.value.logprobs[0] ?? 0) - (fresh.get(one.value.ids[0] ?? -1) ?? 0))).toBeLessThan(1e-3);
+      }
+      await client.close();
+      await changing.close();
     });
 
     it('offers no new weights without adapters, and no embeddings without --embeddings', async () => {
