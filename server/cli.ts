@@ -1,11 +1,13 @@
-/** The command line: `studio rollout | export | loss | skill | dataset | backend | sign-in`. Results on standard output, the rest on standard error. */
+/** The command line: `studio rollout | export | score | loss | skill | dataset | backend(s) | weights | sign-in …`. Results on standard output, the rest on standard error. */
 import { access, readFile } from 'node:fs/promises';
 import { basename, extname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
+import { addBackendCommands } from './commands/backend-commands';
 import { answers, connect, type StudioClient } from './commands/client';
 import { exportRun, leftOut } from './commands/export';
 import { addLossOptions, runLoss } from './commands/loss';
+import { decimal, wholeNumber } from './commands/option-values';
 import { rollout } from './commands/rollout';
 import { systemAmbient } from './core/ambient';
 import { Cancelled, Conflict, ERROR_EDGES, Invalid, isStudioError } from './core/errors';
@@ -38,9 +40,13 @@ program
   .option('--name <name>', 'name of the run')
   .option('--temperature <t>', "sampling temperature instead of the skill's", decimal)
   .option('--judge <backend>', 'backend that judges reasoning_quality')
+  .option('--max-staleness <k>', 'most weight updates a trajectory may fall behind', wholeNumber(0, 1000))
+  .addOption(new Option('--stale <what>', 'begin an older trajectory anew, or drop it').choices(['redo', 'drop']))
   .option('--drop-no-signal', 'leave groups whose advantages are all 0 out of exports')
   .option('--json', 'print one JSON object')
   .action(async ({ json, ...request }) => {
+    if (request.stale !== undefined && request.maxStaleness === undefined)
+      throw new Invalid('--stale says what becomes of old trajectories; --max-staleness says how old. Give both.');
     await withClient(async (client) => {
       const { report, run } = await rollout(client, request, stopping.signal);
       for (const notice of run.notices) process.stderr.write(`${notice}\n`);
@@ -132,10 +138,21 @@ program
       throw new Invalid(`There is no file at ${model} that can be read.`, {}, { cause });
     });
     await withClient(async (client) => {
-      await client.addBackend({ name, modelPath: resolve(model) });
+      await client.addBackend({ name, kind: 'embedded', settings: { modelPath: resolve(model) } });
       print(name);
     });
   });
+
+addBackendCommands(program, {
+  withClient,
+  print,
+  tell: (line) => void process.stderr.write(`${line}\n`),
+  readKey,
+  endWith: (exitCode) => {
+    process.exitCode = exitCode;
+  },
+  signal: stopping.signal,
+});
 
 program
   .command('sign-in')
@@ -227,6 +244,23 @@ async function readTextFile(file: string): Promise<string> {
   }
 }
 
+/** Without blanks around it; the name of the variable may be told, its text never. */
+async function readKey({ keyEnv, keyStdin }: { keyEnv?: string; keyStdin?: boolean }): Promise<string | undefined> {
+  if (keyEnv !== undefined && keyStdin) throw new Invalid('Give the key by --key-env or by --key-stdin, not by both.');
+  if (keyEnv !== undefined) {
+    const key = process.env[keyEnv]?.trim();
+    if (!key) throw new Invalid(`The environment variable ${keyEnv} that --key-env names is empty or not set.`);
+    return key;
+  }
+  if (!keyStdin) return undefined;
+  process.stdin.setEncoding('utf8');
+  let text = '';
+  for await (const part of process.stdin) text += part;
+  const key = text.trim();
+  if (!key) throw new Invalid('Standard input, where --key-stdin reads the key, is empty.');
+  return key;
+}
+
 function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
@@ -236,19 +270,4 @@ function explain(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   return isStudioError(error) ? ERROR_EDGES[error.code].exit : 1;
-}
-
-function wholeNumber(least: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least)
-      throw new InvalidArgumentError(`It must be a whole number of at least ${least}.`);
-    return value;
-  };
-}
-
-function decimal(text: string): number {
-  const value = Number(text);
-  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('It must be a number.');
-  return value;
 }

@@ -3,6 +3,7 @@
  * the command starts one without pages for as long as it needs it (see cli.ts), so that there is one way only.
  */
 import { createTRPCClient, httpLink, TRPCClientError } from '@trpc/client';
+import type { inferRouterInputs } from '@trpc/server';
 import {
   Conflict,
   Forbidden,
@@ -13,9 +14,12 @@ import {
   Unauthenticated,
   Unavailable,
 } from '../core/errors';
+import type { BackendCheck } from '../core/inference';
 import { transformer } from '../core/transformer';
-import type { RunDetail } from '../core/views';
+import type { BackendSummary, RunDetail, ScoreJobView, WeightUpdateView } from '../core/views';
 import type { AppRouter } from '../routers/app-router';
+
+type Inputs = inferRouterInputs<AppRouter>;
 
 export interface StartRunRequest {
   skill: string;
@@ -29,6 +33,8 @@ export interface StartRunRequest {
   temperature?: number;
   judge?: string;
   dropNoSignal?: boolean;
+  maxStaleness?: number;
+  stale?: 'redo' | 'drop';
 }
 
 export interface StudioClient {
@@ -45,7 +51,17 @@ export interface StudioClient {
   ): Promise<{ approximate: number; notRaw: number; withoutSignal: number; unfinished: number }>;
   saveSkill(yaml: string): Promise<{ name: string; version: number }>;
   importDataset(name: string, jsonl: string): Promise<{ name: string; taskCount: number }>;
-  addBackend(backend: { name: string; modelPath: string }): Promise<void>;
+  listBackends(): Promise<BackendSummary[]>;
+  checkServer(server: Inputs['backends']['check']): Promise<BackendCheck>;
+  addBackend(backend: Inputs['backends']['add']): Promise<{ name: string; changed: boolean; checks: BackendCheck[] }>;
+  /** As it stands after some seconds: it may still be running. */
+  updateWeights(update: Inputs['backends']['updateWeights']): Promise<WeightUpdateView>;
+  /** The newest updates, newest first. */
+  weightUpdates(name: string): Promise<WeightUpdateView[]>;
+  pauseBackend(name: string): Promise<void>;
+  resumeBackend(name: string): Promise<void>;
+  scoreRun(request: Inputs['runs']['score']): Promise<ScoreJobView>;
+  scoreStatus(runId: string): Promise<ScoreJobView | null>;
   /** An address that signs one person in, once. */
   signInAddress(next?: string): Promise<string>;
   close(): Promise<void>;
@@ -79,12 +95,15 @@ export function connect(
     exportCounts: (runId) => plain(trpc.runs.exportCounts.query({ runId })),
     saveSkill: (yaml) => plain(trpc.skills.save.mutate({ yaml })),
     importDataset: (name, jsonl) => plain(trpc.datasets.import.mutate({ name, jsonl })),
-    addBackend: (backend) =>
-      plain(
-        trpc.backends.add
-          .mutate({ name: backend.name, kind: 'embedded', settings: { modelPath: backend.modelPath } })
-          .then(() => undefined),
-      ),
+    listBackends: () => plain(trpc.backends.list.query()),
+    checkServer: (server) => plain(trpc.backends.check.mutate(server)),
+    addBackend: (backend) => plain(trpc.backends.add.mutate(backend)),
+    updateWeights: (update) => plain(trpc.backends.updateWeights.mutate(update)),
+    weightUpdates: (name) => plain(trpc.backends.weightUpdates.query({ name, limit: 20 }).then(({ items }) => items)),
+    pauseBackend: (name) => plain(trpc.backends.pause.mutate({ name }).then(() => undefined)),
+    resumeBackend: (name) => plain(trpc.backends.resume.mutate({ name }).then(() => undefined)),
+    scoreRun: (request) => plain(trpc.runs.score.mutate(request)),
+    scoreStatus: (runId) => plain(trpc.runs.scoreStatus.query({ runId })),
     signInAddress: async (next) => {
       const { token } = await plain(trpc.people.makeOneTimeToken.mutate({}));
       return signInUrl(server.publicUrl, token, next);

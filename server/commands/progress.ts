@@ -1,8 +1,14 @@
-/** Progress of a run for a person at a terminal, on standard error. One line that moves, or a line a tenth elsewhere. */
-import type { RunDetail } from '../core/views';
+/** Progress for a person at a terminal, on standard error. One line that moves, or a line a tenth elsewhere. */
+import type { RunDetail, ScoreJobView } from '../core/views';
+
+export interface ProgressLine {
+  line: string;
+  /** 0 to 1. */
+  share: number;
+}
 
 export interface Progress {
-  show(run: RunDetail): void;
+  show(line: ProgressLine): void;
   end(): void;
 }
 
@@ -12,8 +18,7 @@ export function createProgress(out: NodeJS.WriteStream): Progress {
   let lastTenth = -1;
   let open = false;
   return {
-    show(run) {
-      const { line, share } = progressLine(run);
+    show({ line, share }) {
       if (out.isTTY) {
         out.write(`\r\x1b[2K${line}`);
         open = true;
@@ -29,17 +34,24 @@ export function createProgress(out: NodeJS.WriteStream): Progress {
   };
 }
 
-export function progressLine(run: Pick<RunDetail, 'counts' | 'taskCount' | 'groupSize' | 'meanReward'>): {
-  line: string;
-  share: number;
-} {
+export function runProgress(run: Pick<RunDetail, 'counts' | 'taskCount' | 'groupSize' | 'meanReward'>): ProgressLine {
   const total = run.taskCount * run.groupSize;
   const { counts } = run;
   const failed = counts.failed + counts.timed_out + counts.cancelled;
   const finished = counts.completed + counts.truncated + failed;
   const share = total === 0 ? 1 : finished / total;
-  const bar = '█'.repeat(Math.round(share * WIDTH)).padEnd(WIDTH, '░');
   const reward = run.meanReward === null ? '' : ` · mean reward ${run.meanReward.toFixed(3)}`;
   const failures = failed > 0 ? ` · ${failed} failed` : '';
-  return { line: `${bar} ${finished}/${total} trajectories${reward}${failures}`, share };
+  return { line: `${bar(share)} ${finished}/${total} trajectories${reward}${failures}`, share };
+}
+
+export function scoreProgress({ done, total, alreadyScored, approximate }: ScoreJobView): ProgressLine {
+  const share = total === 0 ? 1 : done / total;
+  const passed = alreadyScored > 0 ? ` · ${alreadyScored} scored before` : '';
+  const left = approximate > 0 ? ` · ${approximate} approximate, left out` : '';
+  return { line: `${bar(share)} ${done}/${total} token sequences${passed}${left}`, share };
+}
+
+function bar(share: number): string {
+  return '█'.repeat(Math.round(Math.min(1, share) * WIDTH)).padEnd(WIDTH, '░');
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Cancelled } from '../core/errors';
 import type { RunDetail } from '../core/views';
 import type { StartRunRequest, StudioClient } from './client';
-import { createProgress } from './progress';
+import { createProgress, runProgress } from './progress';
 
 export interface RolloutReport {
   run_id: string;
@@ -29,7 +29,7 @@ export async function rollout(
   try {
     for (;;) {
       const run = await client.getRun(runId);
-      progress.show(run);
+      progress.show(runProgress(run));
       if (ENDED.has(run.status)) return { report: reportOf(run), run };
       if (signal.aborted) throw new Cancelled(watchingEnded(client, runId), { runId });
       await pause(POLL_MS, signal);

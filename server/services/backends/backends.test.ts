@@ -123,7 +123,7 @@ describeOnBothDatabases('backends on servers', (open) => {
   });
 
   it('are left as they are when nothing is new, and keep their key', async () => {
-    const again = { name: 'pair', kind: 'auto', urls: [A, B], model: 'm' } as const;
+    const again = { name: 'pair', kind: 'auto' as const, urls: [A, B], model: 'm' };
     const { revision } = await backendRow(database.db, 'pair');
     expect(await addBackend({ ctx, input: again })).toMatchObject({ changed: false });
     expect(asked.map(({ key }) => key)).toEqual([KEY, KEY]);
@@ -134,7 +134,7 @@ describeOnBothDatabases('backends on servers', (open) => {
   });
 
   it('never send a stored key to a server it was not given for', async () => {
-    const elsewhere = { name: 'pair', kind: 'auto', urls: [A, 'http://evil:1'], model: 'm' } as const;
+    const elsewhere = { name: 'pair', kind: 'auto' as const, urls: [A, 'http://evil:1'], model: 'm' };
     await expect(addBackend({ ctx, input: elsewhere })).rejects.toThrow(
       /stored key of pair goes only to the servers it was given for, and http:\/\/evil:1 is new/,
     );
@@ -155,7 +155,7 @@ describeOnBothDatabases('backends on servers', (open) => {
           { id: 'constraints', status: 'fail', sent: '', received: '', says: 'It ignores constraints.' },
         ],
       });
-    const input = { name: 'bad', kind: 'auto', urls: [A, B] } as const;
+    const input = { name: 'bad', kind: 'auto' as const, urls: [A, B] };
     await expect(addBackend({ ctx, input })).rejects.toThrow(
       `The backend bad cannot be used. ${B}: It gives no token ids. It ignores constraints.`,
     );
@@ -167,7 +167,7 @@ describeOnBothDatabases('backends on servers', (open) => {
   });
 
   it('can be stored unchecked, when their kind is said', async () => {
-    const input = { name: 'blind', kind: 'auto', urls: [A], unchecked: true } as const;
+    const input = { name: 'blind', kind: 'auto' as const, urls: [A], unchecked: true };
     await expect(addBackend({ ctx, input })).rejects.toThrow(/Say which kind of server blind is/);
     await addBackend({ ctx, input: { ...input, kind: 'llama-server' } });
     expect(asked).toEqual([]);

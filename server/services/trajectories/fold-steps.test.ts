@@ -54,6 +54,18 @@ const completed: StoredEvent = {
 };
 
 describe('the steps of a log', () => {
+  it('reads a turn whose step is not complete in the form that its prompt names', () => {
+    const text = '<tool_call>\n{"name": "probe", "arguments": {"n": 8}}\n</tool_call>';
+    const actionFormat = { name: 'hermes', startsInThought: false, tools: [], notice: null };
+    const log: StoredEvent[] = [
+      { type: 'prompt.rendered', data: { messages: [], tools: [], sequenceIndex: 0, reason: 'start', actionFormat } },
+      { type: 'prompt.rendered', data: { messages: [], tools: [], sequenceIndex: 1, reason: 'template_broke_prefix' } },
+      { type: 'generation.completed', data: { stepNumber: 0, text, finishReason: 'eos', stopString: null } },
+    ];
+    expect(foldSteps(log, null)[0]?.actions).toMatchObject([{ tool: 'probe', arguments: { n: 8 } }]);
+    expect(foldSteps(log.slice(1), null)[0]?.actions).toEqual([]);
+  });
+
   it('gives the last complete step what the end brought to it, whatever else the log holds', () => {
     const step = (step_number: number, reward: unknown): StoredEvent => ({
       type: 'step.completed',

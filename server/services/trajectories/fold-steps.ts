@@ -2,13 +2,20 @@
  * A trajectory's log folded into the steps a page draws, finished or still running. It never throws: an event of a
  * shape it does not know adds what can be read of it, because a page that shows an odd log must not fail on it.
  */
-import { parseReact } from '../../core/actions/react';
+import { ACTION_FORMATS, type ActionFormat } from '../../core/actions/format';
+import { formatNamed } from '../../core/actions/formats';
 import type { StepView } from '../../core/views';
 import { PERMISSION_LEVELS, SANDBOX_LEVELS, TOOL_STATUSES } from '../../core/vocabulary';
 import { asCount, asList, asNumber, asNumbers, asObject, asText, asTextOrNull, asWord } from './read-json';
 
 /** The events that make steps. */
-export const STEP_EVENTS = ['generation.completed', 'permission.decided', 'tool.completed', 'step.completed'] as const;
+export const STEP_EVENTS = [
+  'prompt.rendered',
+  'generation.completed',
+  'permission.decided',
+  'tool.completed',
+  'step.completed',
+] as const;
 
 export interface StoredEvent {
   type: string;
@@ -36,15 +43,20 @@ export function foldSteps(events: Iterable<StoredEvent>, advantages: readonly nu
     }
     return step;
   };
+  let form: TurnForm = { format: formatNamed('react'), startsInThought: false };
   for (const { type, data } of events) {
     const fields = asObject(data);
+    if (type === 'prompt.rendered') {
+      form = formOf(fields.actionFormat) ?? form;
+      continue;
+    }
     if (type === 'task.completed') {
       addToLastStep(steps, asNumber(fields.lastStepBonus) ?? 0);
       continue;
     }
     const step = stepOf(fields, type === 'step.completed' ? 'step_number' : 'stepNumber');
     if (!step) continue;
-    if (type === 'generation.completed') showTurn(step.view, asText(fields.text), fields.finishReason === 'length');
+    if (type === 'generation.completed') showTurn(step.view, form, fields);
     else if (type === 'permission.decided')
       step.permissions.set(asCount(fields.callIndex) ?? 0, permissionView(fields));
     else if (type === 'tool.completed') step.view.results = [...step.view.results, resultView(fields.result)];
@@ -75,10 +87,27 @@ function emptyStep(stepNumber: number): StepView {
   };
 }
 
+interface TurnForm {
+  format: ActionFormat;
+  startsInThought: boolean;
+}
+
+/** Null where the event names none: older logs, and prompts after the first. */
+function formOf(value: unknown): TurnForm | null {
+  const fields = asObject(value);
+  const name = asWord(fields.name, ACTION_FORMATS, null);
+  return name === null ? null : { format: formatNamed(name), startsInThought: fields.startsInThought === true };
+}
+
 /** What the model wrote, before its step is complete. */
-function showTurn(view: StepView, text: string, cut: boolean): void {
+function showTurn(view: StepView, { format, startsInThought }: TurnForm, fields: Record<string, unknown>): void {
+  const text = asText(fields.text);
   try {
-    const turn = parseReact(new TextEncoder().encode(text), cut ? 'length' : null);
+    const turn = format.parse(new TextEncoder().encode(text), {
+      finishReason: asWord(fields.finishReason, ['stop', 'length', 'eos'] as const, 'stop'),
+      stopString: asTextOrNull(fields.stopString),
+      startsInThought,
+    });
     view.thought = turn.thought;
     view.actions = turn.calls.map((call) => ({ ...call, arguments: call.arguments }));
     view.answer = turn.answer;
