@@ -181,6 +181,7 @@ export class ModelEngine implements TwinEngine {
           lease = null;
         }
         const began = performance.now();
+        const { weightVersion } = this;
         const context = [...request.promptIds, ...run.tokens.map(({ id }) => id)];
         lease ??= await run.lease(run.weights, context);
         const [raw] = await run.weights.distributions(lease, context, context.length - 1);
@@ -193,7 +194,7 @@ export class ModelEngine implements TwinEngine {
           raw: raw[id] ?? Number.NaN,
           sampledAlternatives: likeliestOf(sampled, alternatives),
           rawAlternatives: likeliestOf(raw, alternatives),
-          weightVersion: this.weightVersion,
+          weightVersion,
         });
         await ticket.sleep(began + this.#options.faults.msPerToken - performance.now());
       }

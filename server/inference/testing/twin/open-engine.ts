@@ -26,7 +26,7 @@ export interface TwinCounters {
   waiting: number;
   mostRunning: number;
   slots: number;
-  /** Milliseconds that slots were taken, all together, up to the last release. */
+  /** Milliseconds that slots were taken, all together, up to now. */
   busyMs: number;
 }
 

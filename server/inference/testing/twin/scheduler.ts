@@ -35,8 +35,7 @@ export type PauseMode = 'abort' | 'retract' | 'in_place';
 
 export class Scheduler {
   readonly slots: number;
-  /** Milliseconds that slots were taken, all slots together, up to the last release. */
-  busyMs = 0;
+  #releasedMs = 0;
   #most = 0;
   #paused: PauseMode | null = null;
   #held = 0;
@@ -52,6 +51,14 @@ export class Scheduler {
 
   get running(): number {
     return this.#running.size;
+  }
+
+  /** Milliseconds that slots were taken, all slots together, up to now. */
+  get busyMs(): number {
+    const now = performance.now();
+    let busy = this.#releasedMs;
+    for (const since of this.#running.values()) busy += now - since;
+    return busy;
   }
 
   get waiting(): number {
@@ -77,7 +84,7 @@ export class Scheduler {
   release(ticket: Ticket): void {
     const since = this.#running.get(ticket);
     if (since === undefined) return;
-    this.busyMs += performance.now() - since;
+    this.#releasedMs += performance.now() - since;
     this.#running.delete(ticket);
     ticket.slot = -1;
     this.#turn();

@@ -1,13 +1,14 @@
 /** trtllm-serve's three routes for a trainer, signed with a shared key. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { type TwinEngine, TwinError } from './engine';
+import type { TwinFaults } from './faults';
 import { fieldsOf, textsOf } from './read-body';
 import type { TwinReply, TwinRequest, TwinRoute } from './twin-server';
 
 const TAGS = ['kv_cache', 'model', 'sampler', 'draft_model'];
 const HEADER = 'x-trtllm-rl-control-auth';
 
-export function controlRoutes(engine: TwinEngine, key: string): Record<string, TwinRoute> {
+export function controlRoutes(engine: TwinEngine, faults: TwinFaults, key: string): Record<string, TwinRoute> {
   const released = new Set<string>();
   const signed =
     (work: (request: TwinRequest) => Promise<TwinReply>): TwinRoute =>
@@ -31,7 +32,7 @@ export function controlRoutes(engine: TwinEngine, key: string): Record<string, T
       if (engine.scheduler.running > 0)
         throw new TwinError(400, 'Memory cannot be released while requests are running.');
       for (const tag of tags) released.add(tag);
-      if (tags.includes('kv_cache')) await engine.flush();
+      if (tags.includes('kv_cache') && !faults.staleCache) await engine.flush();
       return success;
     }),
     'POST /resume_memory': signed(async ({ body }) => {

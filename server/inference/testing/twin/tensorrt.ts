@@ -57,7 +57,7 @@ function routesOf(
   if (metrics) routes['GET /prometheus/metrics'] = () => ({ text: metricsText(counters(), start) });
   if (serverInfo)
     routes['GET /server_info'] = () => ({ json: { disaggregated_params: null, max_seq_len: engine.contextLength } });
-  return controlKey === undefined ? routes : { ...routes, ...controlRoutes(engine, controlKey) };
+  return controlKey === undefined ? routes : { ...routes, ...controlRoutes(engine, faults, controlKey) };
 }
 
 /** Flat; what the schema refuses is a mere string. */
