@@ -10,6 +10,7 @@ import { adaptersOf, loraWeights } from './llama-server-lora';
 import { score } from './llama-server-score';
 import { listOf, ofModel } from './llama-server-wire';
 import { LocalTemplate } from './local-template';
+import { embed } from './openai-embed';
 import type { ServerFacts, ServerProtocol } from './protocol';
 import { broken, modelCards, notServed, readIds, textOrNull, where } from './server-probe';
 
@@ -147,23 +148,6 @@ async function health(http: HttpClient): Promise<{ ok: boolean; message: string 
     if (isStudioError(error)) return { ok: false, message: error.message };
     throw error;
   }
-}
-
-async function embed(
-  http: HttpClient,
-  facts: ServerFacts,
-  texts: string[],
-  signal?: AbortSignal,
-): Promise<Float32Array[]> {
-  const fields = { model: facts.modelName, input: texts, encoding_format: 'float' };
-  const { data } = objectOf((await http.postJson('/v1/embeddings', fields, signal ? { signal } : {})).body);
-  const vectors = new Array<Float32Array | undefined>(texts.length).fill(undefined);
-  for (const { index, embedding } of listOf(data))
-    if (Array.isArray(embedding)) vectors[Number(index)] = Float32Array.from(embedding);
-  const whole = vectors.filter((vector) => vector !== undefined);
-  if (whole.length !== texts.length)
-    throw broken(http, '/v1/embeddings', `it holds ${whole.length} vectors for ${texts.length} texts`);
-  return whole;
 }
 
 function objectOf(value: unknown): Record<string, unknown> {
