@@ -1,0 +1,75 @@
+/** What the items of the checklist share: the server that is checked, and asking it for tokens within a time. */
+import type { Ambient } from '../../core/ambient';
+import { type StudioError, TimedOut } from '../../core/errors';
+import type { CheckItem } from '../../core/inference';
+import type { SamplingOptions } from '../backend';
+import type { Recorder } from './check-recorder';
+import { checkReply } from './generation-piece';
+import type { LocalTokenizer } from './local-tokenizer';
+import type { GenerateCall, RawGeneration, ServerFacts, ServerProtocol } from './protocol';
+import { TokenText } from './token-text';
+
+export interface Probe {
+  http: Recorder;
+  protocol: ServerProtocol;
+  facts: ServerFacts;
+  localTokenizer: LocalTokenizer | null;
+  /** Name and address, at the beginning of a sentence. */
+  server: string;
+  /** Opened by the item about the tokenizer; null where that failed. */
+  text: TokenText | null;
+  /** Ids to go on from. */
+  promptIds: Int32Array;
+  ambient: Ambient;
+  signal: AbortSignal | undefined;
+}
+
+/** What one item found. `about`: words by which the exchange to show is found. */
+export type Verdict = Pick<CheckItem, 'status' | 'says'> & { about?: string };
+
+const PROBE_MS = 60_000;
+const SAMPLING: SamplingOptions = { maxTokens: 8, temperature: 1, topP: 1, topK: 0, minP: 0, seed: 1, stop: [] };
+
+/** One generation, its reply held against what was asked. Throws from the error family, TimedOut after a minute. */
+export async function sample(probe: Probe, changes: Partial<SamplingOptions> = {}): Promise<RawGeneration> {
+  const { http, protocol, facts, promptIds, server } = probe;
+  return within(probe, async (signal) => {
+    const call: GenerateCall = {
+      promptIds,
+      options: { ...SAMPLING, ...changes },
+      requestId: `check-${Math.floor(probe.ambient.random() * 1e8)
+        .toString()
+        .padStart(8, '0')}`,
+      affinityKey: 'check',
+      signal,
+    };
+    const raw = await protocol.generate(http, facts, call);
+    checkReply(raw, call, server);
+    return raw;
+  });
+}
+
+/** Work that is stopped after a minute: a server that hangs must not hold the check. */
+export async function within<Result>(
+  { server, signal }: Pick<Probe, 'server' | 'signal'>,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const late = new AbortController();
+  const reason: StudioError = new TimedOut(`${server} took a request and did not answer within ${PROBE_MS / 1000} s.`);
+  const timer = setTimeout(() => late.abort(reason), PROBE_MS);
+  try {
+    return await work(signal ? AbortSignal.any([signal, late.signal]) : late.signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Text of its own, so that every request is asked and recorded again. Throws Invalid where there is no way from text to ids. */
+export function textOf({ protocol, http, facts, localTokenizer }: Probe): TokenText {
+  return TokenText.open({ protocol, http, facts, localTokenizer });
+}
+
+/** A sentence that quotes at most so much of what a server wrote. */
+export function quoted(text: string): string {
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+}

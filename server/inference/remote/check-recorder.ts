@@ -1,0 +1,81 @@
+/** Keeps what a check sent and what came back, fit to be shown: shortened, without the key. */
+import { isStudioError } from '../../core/errors';
+import type { CallOptions, HttpAnswer, HttpClient } from './http-client';
+import { writeJson } from './json-body';
+import type { KeyRedaction } from './server-words';
+
+interface Exchange {
+  sent: string;
+  received: string;
+}
+
+/** More than is shown is not kept: an answer may be megabytes. */
+const KEPT_CHARS = 4000;
+
+/** The same connection for one item of the checklist. Closing it leaves the connection open. */
+export class Recorder implements HttpClient {
+  readonly backend: string;
+  readonly url: string;
+  readonly #http: HttpClient;
+  readonly #redaction: KeyRedaction;
+  readonly #exchanges: Exchange[] = [];
+
+  constructor(http: HttpClient, redaction: KeyRedaction) {
+    this.backend = http.backend;
+    this.url = http.url;
+    this.#http = http;
+    this.#redaction = redaction;
+  }
+
+  getJson(path: string, options?: CallOptions): Promise<HttpAnswer> {
+    return this.#kept('GET', path, undefined, () => this.#http.getJson(path, options));
+  }
+
+  postJson(path: string, body: unknown, options?: CallOptions): Promise<HttpAnswer> {
+    return this.#kept('POST', path, body, () => this.#http.postJson(path, body, options));
+  }
+
+  text(method: 'GET' | 'POST', path: string, body?: unknown, options?: CallOptions) {
+    return this.#kept(method, path, body, () => this.#http.text(method, path, body, options));
+  }
+
+  async close(): Promise<void> {}
+
+  /** The exchange that a person looks at: one that holds `about`, else the last. */
+  shown(about?: string): Exchange {
+    const found =
+      about === undefined
+        ? undefined
+        : this.#exchanges.find(({ sent, received }) => `${sent}${received}`.includes(about));
+    const { sent, received } = found ?? this.#exchanges.at(-1) ?? { sent: 'nothing', received: 'nothing' };
+    const more = this.#exchanges.length > 1 ? ` (one of ${this.#exchanges.length} requests)` : '';
+    return { sent: this.#redaction.shorten(sent) + more, received: this.#redaction.shorten(received) };
+  }
+
+  async #kept<Answer extends HttpAnswer>(
+    method: string,
+    path: string,
+    body: unknown,
+    ask: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const sent = `${method} ${path}${body === undefined ? '' : ` ${writeJson(body).slice(0, KEPT_CHARS)}`}`;
+    try {
+      const answer = await ask();
+      const text = typeof answer.body === 'string' ? answer.body : writeJson(answer.body ?? null);
+      this.#exchanges.push({ sent, received: `${answer.status} ${this.#cut(text)}` });
+      return answer;
+    } catch (error) {
+      this.#exchanges.push({ sent, received: this.#cut(isStudioError(error) ? saidIn(error) : String(error)) });
+      throw error;
+    }
+  }
+
+  /** A key that was cut in two would not be found in it any more. */
+  #cut(text: string): string {
+    return text.length > KEPT_CHARS ? this.#redaction.withoutEdge(text.slice(0, KEPT_CHARS)) : text;
+  }
+}
+
+function saidIn({ details, message }: { details: Record<string, unknown>; message: string }): string {
+  return typeof details.status === 'number' ? `${details.status} ${String(details.said ?? '')}` : message;
+}
