@@ -224,6 +224,7 @@ function isCertificateCode(code: string): boolean {
 function codeOf(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code === 'string') return code;
+  if (error instanceof Error && error.name === 'HTTPParserError') return 'HPE_INVALID';
   const inner =
     (error as { errors?: unknown[]; cause?: unknown } | null)?.errors?.[0] ?? (error as Error | null)?.cause;
   return inner ? codeOf(inner) : 'unknown';

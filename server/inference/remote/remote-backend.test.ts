@@ -4,6 +4,7 @@ import { fixedAmbient } from '../../core/ambient';
 import { Cancelled, Conflict, Invalid, TimedOut, Unavailable } from '../../core/errors';
 import { silentLogger } from '../../observability/logger';
 import type { GenerationResult, SamplingOptions } from '../backend';
+import type { ServerProtocol } from './protocol';
 import { RemoteBackend, type RemoteOptions } from './remote-backend';
 import { BAR, END, type PlainProtocolOptions, PlainServer, plainProtocol, type Reply } from './testing/plain-server';
 
@@ -552,6 +553,11 @@ describe('a server that was started again', () => {
 });
 
 describe('opening', () => {
+  const lengthless: ServerProtocol['describe'] = async (http, wanted) => ({
+    ...(await plainProtocol().describe(http, wanted)),
+    contextLength: 0,
+  });
+
   it('fails in a sentence for a server of another kind and for one that is not there', async () => {
     const { server } = await start();
     const open = (more: Partial<RemoteOptions>) =>
@@ -566,6 +572,9 @@ describe('opening', () => {
         ambient: fixedAmbient(),
         ...more,
       });
+    expect((await failureOf(open({ protocol: { ...plainProtocol(), describe: lengthless } }))).message).toContain(
+      'does not tell how many tokens its context holds',
+    );
     server.contextLength = 0;
     expect((await failureOf(open({}))).message).toContain('is no plain server');
     expect(await failureOf(open({ url: 'http://127.0.0.1:1' }))).toBeInstanceOf(Unavailable);

@@ -104,11 +104,11 @@ export class RemoteBackend implements InferenceBackend {
 
   /** Throws from the error family when the server does not answer, is another kind, or its tokens cannot be read. */
   static async open(options: RemoteOptions): Promise<RemoteBackend> {
-    const { name, url, key, protocol, model, tokenizerFolder, maxInFlight } = options;
+    const { name, url, key, protocol, tokenizerFolder, maxInFlight } = options;
     const http = createHttpClient({ backend: name, url, key, connections: maxInFlight + MORE_CONNECTIONS });
     try {
       const localTokenizer = tokenizerFolder === null ? null : await LocalTokenizer.open(tokenizerFolder);
-      const facts = await protocol.describe(http, { model });
+      const facts = await factsOf(http, options);
       const text = await TokenText.open({ protocol, http, facts, localTokenizer });
       return new RemoteBackend(options, http, localTokenizer, facts, text);
     } catch (error) {
@@ -349,8 +349,8 @@ export class RemoteBackend implements InferenceBackend {
 
   /** @param expected something changed by our own doing, so a change is no sign of a restart */
   async #describe(expected: boolean): Promise<void> {
-    const { protocol, model, ambient, logger } = this.#options;
-    const facts = await protocol.describe(this.#http, { model });
+    const { protocol, ambient, logger } = this.#options;
+    const facts = await factsOf(this.#http, this.#options);
     this.#describedAtMs = ambient.now();
     this.#suspect = false;
     if (facts.fingerprint === this.#facts.fingerprint) return;
@@ -366,4 +366,13 @@ export class RemoteBackend implements InferenceBackend {
     );
     this.#options.onRestart?.(facts);
   }
+}
+
+async function factsOf(http: HttpClient, { protocol, model, capabilities }: RemoteOptions): Promise<ServerFacts> {
+  const facts = await protocol.describe(http, { model, contextLength: capabilities?.contextLength ?? null });
+  if (facts.contextLength < 1)
+    throw new Invalid(
+      `The backend ${http.backend} (${http.url}) does not tell how many tokens its context holds; give its context length with its address.`,
+    );
+  return facts;
 }
