@@ -38,7 +38,8 @@ const generate = (changes: Partial<SamplingOptions> = {}) => {
   };
   return sglang.generate(http, facts, call);
 };
-const lastGenerate = () => twin.log.filter(({ path }) => path === '/generate').at(-1)?.body as Record<string, never>;
+const lastGenerate = () =>
+  twin.log.filter(({ path }) => path === '/generate').at(-1)?.body as { sampling_params: Record<string, unknown> };
 
 async function described(options: Partial<SglangTwinOptions>, wanted: string | null = null): Promise<ServerFacts> {
   const other = await startSglangTwin({ modelPath: fixture.tiny, ...options });

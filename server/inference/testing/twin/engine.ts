@@ -23,7 +23,7 @@ export interface EngineRequest {
   scoreFrom: number | null;
   /** The client has gone. */
   signal: AbortSignal;
-  /** Called after each sampled token with what there is so far. */
+  /** Called after each sampled token but the last with what there is so far. */
   onToken?: (so: EngineGeneration) => void;
 }
 

@@ -3,16 +3,9 @@ import { getLlama, type Llama, LlamaLogLevel } from 'node-llama-cpp';
 import { seededRandom } from '../../../core/ambient';
 import type { TemplateTool } from '../../backend';
 import { Grammars } from '../../embedded/constraint';
-import { StopStrings } from '../../embedded/stop-strings';
-import {
-  type EngineFinish,
-  type EngineGeneration,
-  type EngineRequest,
-  type EngineToken,
-  type TwinEngine,
-  TwinError,
-} from './engine';
+import { type EngineFinish, type EngineGeneration, type EngineRequest, type TwinEngine, TwinError } from './engine';
 import type { TwinFaults } from './faults';
+import { Run } from './run';
 import { atTemperature, draw, likeliestOf } from './sampling';
 import { Scheduler, Ticket } from './scheduler';
 import { type Lease, Weights } from './weights';
@@ -248,53 +241,6 @@ export class ModelEngine implements TwinEngine {
       token.raw = raw[token.id] ?? Number.NaN;
       token.rawAlternatives = likeliestOf(raw, alternatives);
     }
-  }
-}
-
-/** What one request has come to so far. */
-class Run {
-  readonly request: EngineRequest;
-  weights: Weights;
-  readonly tokens: EngineToken[] = [];
-  finish: EngineFinish | null = null;
-  promptLogprobs: EngineGeneration['promptLogprobs'] = [];
-  #cachedTokens: number | null = null;
-  readonly #stops: StopStrings;
-
-  constructor(request: EngineRequest, weights: Weights) {
-    this.request = request;
-    this.weights = weights;
-    this.#stops = new StopStrings(request.stop);
-  }
-
-  async lease(weights: Weights, context: readonly number[]): Promise<Lease> {
-    this.#cachedTokens ??= Math.min(weights.cached(context), this.request.promptIds.length);
-    return weights.take(context);
-  }
-
-  push(token: EngineToken): void {
-    this.tokens.push(token);
-    this.finish = this.#finishOf(token.id);
-    this.request.onToken?.(this.generation(null));
-  }
-
-  generation(finish: EngineFinish | null): EngineGeneration {
-    return {
-      tokens: this.tokens,
-      finish,
-      promptTokens: this.request.promptIds.length,
-      cachedTokens: this.#cachedTokens ?? 0,
-      promptLogprobs: this.promptLogprobs,
-    };
-  }
-
-  #finishOf(id: number): EngineFinish | null {
-    const { ignoreEos, stopTokenIds } = this.request;
-    const { vocabulary } = this.weights;
-    if (!ignoreEos && vocabulary.endsGeneration(id)) return { kind: 'stop', matched: id };
-    if (stopTokenIds.includes(id)) return { kind: 'stop', matched: id };
-    const matched = this.#stops.push(vocabulary.bytesOf(id));
-    return matched === null ? null : { kind: 'stop', matched };
   }
 }
 

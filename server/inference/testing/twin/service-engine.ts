@@ -56,7 +56,8 @@ export class ServiceEngine implements TwinEngine {
       if (onToken) {
         for (let count = 1; count <= wanted && ticket.stopped === null; count++) {
           await ticket.sleep(began + count * msPerToken - performance.now());
-          onToken(this.#generation(request, count, null));
+          // The last one comes with the end.
+          if (count < wanted) onToken(this.#generation(request, count, null));
         }
       } else await ticket.sleep(wanted * msPerToken);
       if (ticket.stopped !== null) {

@@ -67,10 +67,7 @@ function stream(options: SglangGenerateOptions, asked: Asked[], many: boolean, s
           // Cumulative: every chunk repeats what came before.
           const write = (so: EngineGeneration) =>
             send(JSON.stringify({ ...replyOf(options, one, so), ...(many ? { index } : {}) }));
-          const onToken = (so: EngineGeneration) => {
-            if (so.finish === null) write(so);
-          };
-          write(await options.run({ ...one.request, signal, onToken }));
+          write(await options.run({ ...one.request, signal, onToken: write }));
         }),
       ).catch((error) => send(JSON.stringify({ error: { message: String((error as Error).message) } })));
       send('[DONE]');
