@@ -8,7 +8,7 @@ import { isObject } from './json-body';
 import { generate } from './llama-server-generate';
 import { adaptersOf, loraWeights } from './llama-server-lora';
 import { score } from './llama-server-score';
-import { listOf, ofModel } from './llama-server-wire';
+import { ofModel } from './llama-server-wire';
 import { LocalTemplate } from './local-template';
 import { embed } from './openai-embed';
 import type { ServerFacts, ServerProtocol } from './protocol';

@@ -235,7 +235,7 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
 
     it('names the context length when a prompt is too long for the server', async () => {
       const call = { options: PLAIN, requestId: 'r', affinityKey: 'k' };
-      const tooLong = { ...call, promptIds: new Int32Array(CONTEXT + 10).fill(promptIds[0]) };
+      const tooLong = { ...call, promptIds: new Int32Array(CONTEXT + 10).fill(promptIds[0] ?? 0) };
       await expect(llamaServer.generate(http, facts, tooLong)).rejects.toThrow(String(CONTEXT));
       await expect(llamaServer.generate(http, facts, tooLong)).rejects.toBeInstanceOf(Invalid);
     });
