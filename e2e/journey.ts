@@ -141,6 +141,8 @@ export function everyPage(run: FinishedRun): string[] {
     '/datasets',
     '/datasets/tutorial',
     '/backends',
+    '/backends/tutorial',
+    '/backends/new',
     '/audit',
   ];
 }

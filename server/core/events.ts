@@ -78,6 +78,8 @@ export interface EventData {
     stepNumber: number;
     text: string;
     finishReason: 'stop' | 'length' | 'eos';
+    /** The server gave no token ids: the tokens are bytes of its text. Absent: it did. */
+    approximate?: true;
     /** The last sampled token is the end-of-turn token; absent in older logs. */
     endTokenSampled?: boolean;
     /** The stop string that ended it, when one did. */

@@ -30,6 +30,8 @@ export interface TrajectoryState {
   assistant: string;
   sequences: SequenceBuilder[];
   logprobKinds: LogprobKind[];
+  /** Some of it was sampled by a server that gives no token ids. */
+  approximate: boolean;
   /** Labels of the weights that sampled it, in order of first use. */
   weightVersions: string[];
   stepNumber: number;
@@ -48,6 +50,7 @@ export function newTrajectoryState(): TrajectoryState {
     assistant: '',
     sequences: [],
     logprobKinds: [],
+    approximate: false,
     weightVersions: [],
     stepNumber: 0,
     attempts: 0,
@@ -119,6 +122,7 @@ export function foldEvent(state: TrajectoryState, event: SessionEvent): void {
         if (!state.weightVersions.includes(span.version)) state.weightVersions.push(span.version);
       }
       state.logprobKinds.push(event.data.logprobKind);
+      state.approximate ||= event.data.approximate === true;
       state.turn = {
         generation: event.data,
         bytes: new TextEncoder().encode(event.data.text),

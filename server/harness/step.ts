@@ -153,6 +153,7 @@ async function generate(session: Session, deps: HarnessDeps, signal: AbortSignal
         stopString: scored.stopString,
         weightVersion: scored.weightVersions.at(-1)?.version ?? '',
         logprobKind: scored.logprobKind,
+        ...(capabilities.tokenIds ? {} : { approximate: true as const }),
         durationMs: deps.now() - started - queuedMs,
         queuedMs,
       },
@@ -279,7 +280,7 @@ function endOfTurnText(
 ): string | null {
   if (endTokenWasSampled(generation)) return new TextDecoder().decode(currentSequence(state).lastTokenBytes());
   const { stopString } = generation;
-  return stopString !== null && format.endTokens.includes(stopString) ? stopString : null;
+  return null;
 }
 
 function mixSeed(seed: number, step: number, attempt: number): number {

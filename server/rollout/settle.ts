@@ -102,7 +102,7 @@ function finalColumns({ trajectoryId, workerId, session }: TrajectoryEnd, nowMs:
         sequence,
         logprobKind,
         truncated: end.status === 'truncated',
-        approximate: hasUnscoredToken(sequence),
+        approximate: state.approximate || hasUnscoredToken(sequence),
       })),
   };
 }

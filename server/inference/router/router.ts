@@ -152,6 +152,13 @@ export class ReplicaRouter implements InferenceBackend {
     return this.#anyServer.ask((server) => server.tokenize(text, options));
   }
 
+  decode(ids: Int32Array): Promise<EncodedText> {
+    return this.#anyServer.ask(async (server) => {
+      if (!server.decode) throw new Invalid(`The servers of the backend ${this.name} do not spell tokens out.`);
+      return server.decode(ids);
+    });
+  }
+
   applyTemplate(messages: ChatMessage[], options: TemplateOptions): Promise<string> {
     return this.#anyServer.ask((server) => server.applyTemplate(messages, options));
   }

@@ -8,22 +8,28 @@ import { asCount, asObject, asWord } from './read-json';
 export interface RunningSequence {
   sequence: TokenSequence;
   logprobKind: LogprobKind;
+  /** Sampled by a server that gives no token ids. */
+  approximate: boolean;
 }
 
 /** In order of their index. A chunk that does not fit is left out, and so is what follows it in its sequence. */
 export function foldSequences(events: Iterable<SessionEvent>): RunningSequence[] {
-  const folded: { builder: SequenceBuilder; kinds: Set<LogprobKind>; broken: boolean }[] = [];
+  const folded: { builder: SequenceBuilder; kinds: Set<LogprobKind>; approximate: boolean; broken: boolean }[] = [];
   for (const event of events) {
     const data = asObject(event.data);
     if (event.type === 'prompt.rendered')
       folded.push({
         builder: new SequenceBuilder(asCount(data.sequenceIndex) ?? folded.length),
         kinds: new Set(),
+        approximate: false,
         broken: false,
       });
     const current = folded.at(-1);
     if (!current || current.broken) continue;
-    if (event.type === 'generation.completed') current.kinds.add(asWord(data.logprobKind, LOGPROB_KINDS, 'unknown'));
+    if (event.type === 'generation.completed') {
+      current.kinds.add(asWord(data.logprobKind, LOGPROB_KINDS, 'unknown'));
+      current.approximate ||= data.approximate === true;
+    }
     const start = current.builder.length;
     try {
       if (event.tokens) current.builder.append(event.tokens);
@@ -33,8 +39,8 @@ export function foldSequences(events: Iterable<SessionEvent>): RunningSequence[]
       current.broken = true;
     }
   }
-  return folded.map(({ builder, kinds }) => {
+  return folded.map(({ builder, kinds, approximate }) => {
     const [only] = kinds;
-    return { sequence: builder.finish(), logprobKind: kinds.size === 1 && only ? only : 'unknown' };
+    return { sequence: builder.finish(), logprobKind: kinds.size === 1 && only ? only : 'unknown', approximate };
   });
 }

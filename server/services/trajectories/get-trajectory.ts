@@ -38,13 +38,13 @@ export async function getTrajectory({
     steps: foldSteps(events, advantages),
   };
   if (!running) return detail;
-  const sequences = foldSequences(running).map(({ sequence, logprobKind }) => ({
+  const sequences = foldSequences(running).map(({ sequence, logprobKind, approximate }) => ({
     index: sequence.index,
     length: sequence.ids.length,
     generatedLength: sequence.mask.reduce((sum, masked) => sum + masked, 0),
     weightVersions: sequence.weightVersions,
     logprobKind,
-    approximate: false,
+    approximate,
     truncated: false,
     policyScoredBy: null,
     refScoredBy: null,
