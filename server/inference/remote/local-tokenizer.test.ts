@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -118,6 +118,20 @@ describe('a tokenizer folder', () => {
     } finally {
       await backend.close();
     }
+  });
+
+  it("splits white space as Unicode has it, not as JavaScript's patterns do", async () => {
+    await writeTinyCheckpoint(at('blanks'));
+    const file = join(at('blanks'), 'tokenizer.json');
+    const json = JSON.parse(await readFile(file, 'utf8'));
+    const id = Object.keys(json.model.vocab).length;
+    json.model.vocab.ĠĠ = id;
+    json.model.merges.push('Ġ Ġ');
+    await writeFile(file, JSON.stringify(json));
+    const tokenizer = await LocalTokenizer.open(at('blanks'));
+    expect([...tokenizer.encode('  ', true)]).toEqual([id]);
+    // A byte order mark is no white space: the second blank belongs to it.
+    expect([...tokenizer.encode('  \ufeff', true)]).toEqual([37, 37, 244, 192, 196]);
   });
 
   it('makes no added token of plain text, but keeps its text', async () => {

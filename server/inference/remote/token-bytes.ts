@@ -188,7 +188,8 @@ export class TokenBytes {
       const xBF = high[3] ?? 0;
       // One to three bytes that end a character begin the token, one to three that a character lacks come after it.
       const befores = [[], [first, x80, x80], [first, x80], [first]];
-      const afters = [[], [x80], [xBF], [x80, x80], [xBF, x80], [x80, x80, x80], [xBF, x80, x80]];
+      // The second byte of some characters may not be 80, of some not BF; every later one may be 80.
+      const afters = [[], [x80], [x80, x80], [xBF, x80], [x80, x80, x80], [xBF, x80, x80]];
       return befores.flatMap((before) => afters.map((after) => ({ before, after }))).slice(1);
     }
     return [];
