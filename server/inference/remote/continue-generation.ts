@@ -2,7 +2,6 @@
  * Goes on with a generation that new weights interrupted: what was sampled before is kept and is the prompt's end for
  * what comes after. Under a constraint it is begun anew, as no server takes up a grammar in the middle.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Unavailable } from '../../core/errors';
 import type { SamplingOptions } from '../backend';
 import { reasonOf } from './error-sentence';
@@ -19,6 +18,8 @@ export interface ServerTurns {
   ask(promptIds: Int32Array, options: SamplingOptions): Promise<GenerationPiece>;
   /** Whether the server says that it serves. */
   serves(): Promise<boolean>;
+  /** May reject when the signal is there. */
+  wait(ms: number): Promise<unknown>;
   /** Backend and address, for sentences. */
   server: string;
 }
@@ -31,7 +32,7 @@ const MOST_IN_VAIN = 40;
 /** Throws Unavailable (retry) when the server stops it again and again. The finish is never `aborted`. */
 export async function generateThrough(
   { promptIds, options, signal }: Interruptible,
-  { ask, serves, server }: ServerTurns,
+  { ask, serves, wait, server }: ServerTurns,
 ): Promise<GenerationPiece> {
   let sampled: GenerationPiece | null = null;
   let inVain = 0;
@@ -51,19 +52,13 @@ export async function generateThrough(
         retry: true,
         reached: true,
       });
-    await untilServing(serves, inVain, signal);
-  }
-}
-
-/** With a back-off, for as long as the generation may wait: an update takes its time. */
-async function untilServing(serves: () => Promise<boolean>, inVain: number, signal: AbortSignal | undefined) {
-  for (let wait = inVain; ; wait++) {
-    if (wait > 0) {
-      const ms = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(wait - 1, 10));
-      await sleep(ms, undefined, signal ? { signal } : {}).catch(() => {});
+    // With a back-off, for as long as the generation may wait: an update takes its time.
+    for (let waits = inVain; ; waits++) {
+      if (waits > 0)
+        await wait(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(waits - 1, 10))).catch(() => {});
+      if (signal?.aborted) throw reasonOf(signal);
+      if (await serves()) break;
     }
-    if (signal?.aborted) throw reasonOf(signal);
-    if (await serves()) return;
   }
 }
 

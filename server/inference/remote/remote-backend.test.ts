@@ -4,6 +4,8 @@ import { fixedAmbient } from '../../core/ambient';
 import { Cancelled, Conflict, Invalid, TimedOut, Unavailable } from '../../core/errors';
 import { silentLogger } from '../../observability/logger';
 import type { GenerationResult, SamplingOptions } from '../backend';
+import { generateThrough } from './continue-generation';
+import type { GenerationPiece } from './generation-piece';
 import type { ServerProtocol } from './protocol';
 import { RemoteBackend, type RemoteOptions } from './remote-backend';
 import { BAR, END, type PlainProtocolOptions, PlainServer, plainProtocol, type Reply } from './testing/plain-server';
@@ -214,6 +216,12 @@ describe('weight versions', () => {
     },
   );
 
+  it('of a reply stand alone where the server has no route for them', async () => {
+    const { generate, server } = await start();
+    server.says = 'label';
+    expect((await generate()).weightVersions).toEqual([{ version: 'v1', start: 0, end: 14 }]);
+  });
+
   it('are read once for many requests', async () => {
     const { backend, server } = await start({ weights: {} });
     const one = { promptIds: Int32Array.of(BAR), options: PLAIN, affinityKey: 'k' };
@@ -411,6 +419,63 @@ describe('new weights', () => {
     expect((await old).weightVersions[0]?.version).toBe('plain');
     expect((await generate()).weightVersions[0]?.version).toBe('v2');
     expect(server.paths()).not.toContain('/version');
+  });
+});
+
+describe('an interruption from elsewhere', () => {
+  const ids = (text: string) => Int32Array.from(new TextEncoder().encode(text));
+  const piece = (text: string, finish: GenerationPiece['finish']): GenerationPiece => ({
+    ids: ids(text),
+    logprobs: new Float32Array(text.length),
+    logprobKind: 'raw',
+    finish,
+    endTokenSampled: false,
+    stopString: null,
+    tokenBytes: null,
+    weightVersions: text ? [{ version: 'v', start: 0, end: text.length }] : [],
+  });
+  const through = (pieces: GenerationPiece[], more: Partial<Parameters<typeof generateThrough>[1]> = {}) => {
+    const waits: number[] = [];
+    const asked: number[] = [];
+    const done = generateThrough(
+      { promptIds: ids('ab|'), options: { ...PLAIN, maxTokens: 10 }, signal: undefined },
+      {
+        ask: async (prompt, { maxTokens }) => {
+          asked.push(prompt.length, maxTokens);
+          return pieces.shift() ?? piece('', 'aborted');
+        },
+        serves: async () => true,
+        wait: async (ms) => waits.push(ms),
+        server: 'The server',
+        ...more,
+      },
+    );
+    return { done, waits, asked };
+  };
+
+  it('is gone on from when the server serves again, with what is left', async () => {
+    const answers = [false, false, true];
+    const { done, waits, asked } = through([piece('one', 'aborted'), piece(' two', 'eos')], {
+      serves: async () => answers.shift() ?? true,
+    });
+    expect(await done).toMatchObject({ finish: 'eos', ids: { length: 7 }, weightVersions: [{ start: 0, end: 7 }] });
+    expect(asked).toEqual([3, 10, 6, 7]);
+    expect(waits).toEqual([50, 100]);
+  });
+
+  it('after the last token is the end', async () => {
+    const { done, asked } = through([piece('0123456789', 'aborted')]);
+    expect(await done).toMatchObject({ finish: 'length', ids: { length: 10 } });
+    expect(asked).toHaveLength(2);
+  });
+
+  it('that never ends is given up, and may be sent elsewhere', async () => {
+    const { done, waits } = through([piece('one', 'aborted')]);
+    const error = await failureOf(done);
+    expect(error).toBeInstanceOf(Unavailable);
+    expect(error.message).toContain('stopped a generation 41 times in a row without a token of it');
+    expect(error.details).toMatchObject({ retry: true });
+    expect(Math.max(...waits)).toBe(2_000);
   });
 });
 

@@ -6,8 +6,8 @@
 import { Conflict, Invalid, isStudioError, Unavailable } from '../../core/errors';
 import type { Logger } from '../../observability/logger';
 import type { WeightUpdate } from '../backend';
-import type { HttpClient } from './http-client';
-import type { ServerFacts, WeightRoutes } from './protocol';
+import type { KnownServer } from './known-server';
+import type { WeightRoutes } from './protocol';
 import { ServingGate } from './serving-gate';
 import { WeightLabel } from './weight-label';
 
@@ -30,31 +30,25 @@ const NOT_DONE: Record<Step, string> = {
 
 export class WeightControl {
   readonly gate = new ServingGate();
-  readonly #http: HttpClient;
-  readonly #server: string;
+  readonly #known: KnownServer;
   readonly #logger: Logger;
   readonly #label = new WeightLabel(() => this.#ask());
   #weights: WeightRoutes | null;
-  #modelName: string;
   /** Of a server that keeps no label. */
   #remembered: string | null = null;
   #busy: string | null = null;
   /** Who closed the gate for longer than one call. */
   #paused: 'operator' | 'failure' | null = null;
 
-  /** @param server names backend and address at the beginning of a sentence */
-  constructor(http: HttpClient, server: string, logger: Logger, weights: WeightRoutes | null, facts: ServerFacts) {
-    this.#http = http;
-    this.#server = server;
+  constructor(server: KnownServer, logger: Logger) {
+    this.#known = server;
     this.#logger = logger;
-    this.#weights = weights;
-    this.#modelName = facts.modelName;
+    this.#weights = server.protocol.weights(server.facts);
   }
 
   /** What the server offers now. A server that was started again has its first weights and is not paused. */
-  use(weights: WeightRoutes | null, facts: ServerFacts, startedAgain: boolean): void {
+  use(weights: WeightRoutes | null, startedAgain: boolean): void {
     this.#weights = weights;
-    this.#modelName = facts.modelName;
     if (!startedAgain) return;
     this.#remembered = null;
     if (this.#paused !== 'failure') return;
@@ -69,7 +63,7 @@ export class WeightControl {
 
   /** Read after this call. */
   version(): Promise<string> {
-    return this.readsLabel ? this.#label.fresh() : Promise.resolve(this.#remembered ?? this.#modelName);
+    return this.readsLabel ? this.#label.fresh() : Promise.resolve(this.#remembered ?? this.#known.facts.modelName);
   }
 
   /** Throws Invalid, Conflict or Unavailable; the sentence says which weights serve, or that the server stays paused. */
@@ -79,20 +73,23 @@ export class WeightControl {
     await this.#alone(`Its weights are being updated to ${version}`, async () => {
       const old = await this.version();
       const reason = this.gate.closed;
-      this.gate.close(`${this.#server} takes the weights ${version}.`);
+      this.gate.close(`${this.#known.called} takes the weights ${version}.`);
       let at: Step = 'pause';
       try {
         if (this.#paused === null) await this.#stop(inFlight);
         at = 'load';
-        if (update.source.kind !== 'external') await weights.load(this.#http, update.source, version);
+        if (update.source.kind !== 'external') await weights.load(this.#known.http, update.source, version);
         at = 'flush';
-        await weights.flush(this.#http);
+        await weights.flush(this.#known.http);
         at = 'stamp';
         await this.#stamp(weights, version);
       } catch (error) {
         throw await this.#failed(error, at, update, old, reason);
       }
-      this.#logger.info({ backend: this.#http.backend, url: this.#http.url, old, version }, 'New weights serve.');
+      this.#logger.info(
+        { backend: this.#known.http.backend, url: this.#known.http.url, old, version },
+        'New weights serve.',
+      );
       if (this.#paused === 'operator') this.gate.close(reason ?? '');
       else await this.#start(`has the weights ${version}, but could not be started with them`);
     });
@@ -102,7 +99,7 @@ export class WeightControl {
   pause(): Promise<void> {
     return this.#alone('It is being paused', async () => {
       if (this.#paused !== null) return;
-      this.gate.close(`${this.#server} was paused by a person.`);
+      this.gate.close(`${this.#known.called} was paused by a person.`);
       try {
         await this.#stop('drain');
         this.#paused = 'operator';
@@ -123,17 +120,18 @@ export class WeightControl {
     if (!weights?.sources.includes(source.kind)) {
       const offered = (weights?.sources ?? []).map((kind) => OF_SOURCE[kind]).join(' and ');
       throw new Invalid(
-        `${this.#server} cannot take ${OF_SOURCE[source.kind]} while it serves; ${offered ? `it takes ${offered}` : 'it takes no new weights at all'}.`,
+        `${this.#known.called} cannot take ${OF_SOURCE[source.kind]} while it serves; ${offered ? `it takes ${offered}` : 'it takes no new weights at all'}.`,
       );
     }
     if (inFlight === 'interrupt' && !weights.canPause)
-      throw new Invalid(`${this.#server} cannot stop generations and go on with them; update it with drain.`);
+      throw new Invalid(`${this.#known.called} cannot stop generations and go on with them; update it with drain.`);
     return weights;
   }
 
   /** One of these at a time. */
   async #alone(what: string, work: () => Promise<void>): Promise<void> {
-    if (this.#busy !== null) throw new Conflict(`${this.#server} is busy: ${this.#busy}. Try again when that is done.`);
+    if (this.#busy !== null)
+      throw new Conflict(`${this.#known.called} is busy: ${this.#busy}. Try again when that is done.`);
     this.#busy = what;
     try {
       await work();
@@ -145,24 +143,26 @@ export class WeightControl {
   async #stop(inFlight: 'drain' | 'interrupt'): Promise<void> {
     // A request that reaches a paused server waits there until it resumes, so a paused one is not waited for.
     if (!this.#weights?.canPause) return this.gate.drained();
-    await this.#weights.pause(this.#http, inFlight);
+    await this.#weights.pause(this.#known.http, inFlight);
     await this.gate.drained(SETTLE_MS);
   }
 
   async #stamp(weights: WeightRoutes, version: string): Promise<void> {
-    await weights.stamp(this.#http, version);
+    await weights.stamp(this.#known.http, version);
     if (weights.keepsLabel === false) {
       this.#remembered = version;
       return;
     }
     const now = await this.#label.fresh();
     if (now !== version)
-      throw new Unavailable(`${this.#server} says that its weights are ${now} after they were stamped ${version}.`);
+      throw new Unavailable(
+        `${this.#known.called} says that its weights are ${now} after they were stamped ${version}.`,
+      );
   }
 
   async #start(orElse: string): Promise<void> {
     try {
-      if (this.#weights?.canPause) await this.#weights.resume(this.#http);
+      if (this.#weights?.canPause) await this.#weights.resume(this.#known.http);
     } catch (error) {
       throw this.#stayPaused(orElse, error);
     }
@@ -192,21 +192,22 @@ export class WeightControl {
         return unresumed as Error;
       }
     const failure = isStudioError(error) && error.code === 'invalid' ? Invalid : Unavailable;
-    const sentence = `${this.#server} ${what}: ${said(error)} ${serves}`;
+    const sentence = `${this.#known.called} ${what}: ${said(error)} ${serves}`;
     return new failure(sentence, { serving: old, retry: false }, { cause: error });
   }
 
   #stayPaused(what: string, error: unknown): Unavailable {
     this.#paused = 'failure';
-    const sentence = `${this.#server} ${what}: ${said(error)} It stays paused, since it cannot be told what serves; update it again, resume it or start it again.`;
+    const sentence = `${this.#known.called} ${what}: ${said(error)} It stays paused, since it cannot be told what serves; update it again, resume it or start it again.`;
     this.gate.close(sentence);
-    this.#logger.error({ backend: this.#http.backend, url: this.#http.url, err: error }, sentence);
+    this.#logger.error({ backend: this.#known.http.backend, url: this.#known.http.url, err: error }, sentence);
     return new Unavailable(sentence, { serving: null, retry: false }, { cause: error });
   }
 
   async #ask(): Promise<string> {
-    if (!this.#weights) throw new Unavailable(`${this.#server} does not tell the version of its weights any more.`);
-    return this.#weights.version(this.#http);
+    if (!this.#weights)
+      throw new Unavailable(`${this.#known.called} does not tell the version of its weights any more.`);
+    return this.#weights.version(this.#known.http);
   }
 }
 
