@@ -652,6 +652,7 @@ describe('opening', () => {
       [110, 195, 169],
       [1, 2, 3],
     ]);
+    expect(await backend.decode(encoded.ids)).toEqual(encoded);
     expect(await backend.applyTemplate([{ role: 'user', content: 'x' }], { addGenerationPrompt: true })).toBe('x|');
     expect(await backend.capabilities()).toMatchObject({
       tokenIds: true,

@@ -148,6 +148,10 @@ export class RemoteBackend implements InferenceBackend {
     return this.#server.use(() => this.#server.text.encode(text, options));
   }
 
+  decode(ids: Int32Array): Promise<EncodedText> {
+    return this.#server.use(() => this.#server.text.bytesOf(ids));
+  }
+
   applyTemplate(messages: ChatMessage[], options: TemplateOptions): Promise<string> {
     return this.#server.use(() => this.#server.text.applyTemplate(messages, options));
   }
