@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { checkNode, ensureInstalled, root, stop } from './setup.mjs';
 
-const PARTS = ['training', 'sequence', 'harness', 'start', 'tokens'];
+const PARTS = ['training', 'sequence', 'harness', 'inference', 'start', 'tokens'];
 /** One level below the root, like dist/: what a bundle looks for beside the code is found from there. */
 const OUT = '.cache';
 
@@ -55,6 +55,7 @@ async function bundle() {
     entryPoints: [
       ...PARTS.map((name) => ({ in: `bench/${name}.bench.ts`, out: `bench-${name}` })),
       { in: 'db/embedded/pglite-child.ts', out: 'pglite-child' },
+      { in: 'server/inference/testing/twin/twin-child.ts', out: 'twin-child' },
     ],
     outdir: OUT,
     bundle: true,

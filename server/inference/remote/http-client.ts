@@ -8,6 +8,7 @@ import { Invalid } from '../../core/errors';
 import { type Asked, reasonOf, statusError, unreadable } from './error-sentence';
 import { exchange } from './http-exchange';
 import { readJson, writeJson } from './json-body';
+import { parseTurn } from './parse-turn';
 import { KeyRedaction } from './server-words';
 
 export interface HttpClientOptions {
@@ -60,6 +61,8 @@ export interface HttpClient {
 }
 
 const CONNECTIONS = 1024;
+/** Characters from which parsing an answer takes a time that counts. */
+const LARGE_ANSWER = 4096;
 const CONNECT_TIMEOUT_MS = 10_000;
 const CALL_TIMEOUT_MS = 30_000;
 
@@ -112,6 +115,7 @@ class PooledClient implements HttpClient {
   async #json(method: 'GET' | 'POST', path: string, body: unknown, options: CallOptions): Promise<HttpAnswer> {
     const asked = this.#asked(method, path);
     const answer = await this.#ask(asked, body, options);
+    if (answer.body.length > LARGE_ANSWER) await parseTurn();
     const parsed = readJson(answer.body);
     if (parsed.ok) return { ...answer, body: parsed.value };
     // An accepted status, a 404 of a proxy for one, is the answer whatever stands below it.
