@@ -56,7 +56,8 @@ function sourceOf(url: string, { name, kind, settings, keyFor, logger, ambient }
         maxInFlight: maxInFlight ?? checked?.maxInFlight ?? IN_FLIGHT,
         logger,
         ambient,
-        capabilities: { ...checked, ...(logprobs && { logprobs }), ...(contextLength && { contextLength }) },
+        // Its context is what it says now, and what was said for it only where it does not tell.
+        capabilities: { ...checked, contextLength, ...(logprobs && { logprobs }) },
       }),
     ...(protocol.metrics && { metrics: metricsOf(protocol.metrics, createHttpClient({ backend: name, url, key })) }),
   };

@@ -1,7 +1,7 @@
 /** W5: refused connections, 503, hung servers. Requests wait, are told why, and go on. */
 import { describe, expect, it } from 'vitest';
 import { Cancelled } from '../../core/errors';
-import { ask, generate, openRouter, pause, startServers, until } from './testing/open-router';
+import { ask, generate, openRouter, pause, QUICK, startServers, until } from './testing/open-router';
 
 const many = (count: number) => Array.from({ length: count }, (_, k) => ask(`${k}`));
 
@@ -66,7 +66,7 @@ describe('when servers fail', () => {
 
   it('takes a hung server for dead, and sends its requests elsewhere', async () => {
     const [hung, other] = await startServers(2);
-    const router = await openRouter([hung as never, other as never]);
+    const router = await openRouter([hung as never, other as never], { times: { ...QUICK, answerMs: 200 } });
     Object.assign(hung as object, { mode: 'hang' });
     const settled = await router.generate(many(6));
     expect(settled.every((one) => one.status === 'fulfilled')).toBe(true);

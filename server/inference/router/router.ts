@@ -20,11 +20,11 @@ import type {
   WeightUpdate,
 } from '../backend';
 import { checkSampling } from '../sampling';
-import { disagreement, together } from './agreement';
 import { AnyServer } from './any-server';
 import { Dispatcher } from './dispatcher';
 import { isRepeatable } from './failures';
 import { FigureWatch } from './figures';
+import { Membership } from './membership';
 import type { PlacementOptions } from './placement';
 import { type Found, REPLICA_TIMES, Replica, type ReplicaSource, type ReplicaTimes } from './replica';
 import { scorePairs } from './score-pairs';
@@ -49,8 +49,6 @@ export interface RouterOptions {
   figureStepMs?: number;
 }
 
-/** Of a server that has not said yet how many requests it is good for. */
-const IN_FLIGHT = 64;
 const VERSION_KEPT_MS = 1000;
 
 export class ReplicaRouter implements InferenceBackend {
@@ -59,12 +57,10 @@ export class ReplicaRouter implements InferenceBackend {
   readonly #replicas: readonly Replica[];
   readonly #dispatcher: Dispatcher;
   readonly #anyServer: AnyServer;
+  readonly #membership: Membership;
   readonly #weights: FleetWeights;
   readonly #figures: FigureWatch;
   readonly #stopped: StoppedClock;
-  /** What has been told to whoever asked: no server that can do less is let in later. */
-  #announced: BackendCapabilities | null;
-  readonly #names = new Set<string>();
   #paused = false;
   #asker = 0;
   #versionAskedMs = Number.NEGATIVE_INFINITY;
@@ -75,8 +71,6 @@ export class ReplicaRouter implements InferenceBackend {
     const { name, ambient, logger, replicas, times, placement, retryPauseMs, figureStepMs } = options;
     this.name = name;
     this.#options = options;
-    this.#announced = options.expected ?? null;
-    if (this.#announced) this.#names.add(this.#announced.modelName);
     this.#stopped = new StoppedClock(ambient.now);
     const changed = () => this.#changed();
     let ready = false;
@@ -92,6 +86,8 @@ export class ReplicaRouter implements InferenceBackend {
           changed: () => ready && changed(),
         }),
     );
+    const { expected = null, maxInFlight } = options;
+    this.#membership = new Membership({ backend: name, replicas: this.#replicas, expected, maxInFlight });
     this.#weights = new FleetWeights({ backend: name, replicas: this.#replicas, logger, changed });
     this.#dispatcher = new Dispatcher(this.#replicas, {
       backend: name,
@@ -134,7 +130,7 @@ export class ReplicaRouter implements InferenceBackend {
 
   /** Throws Unavailable, naming why, as long as no server has answered yet. */
   async weightVersion(): Promise<string> {
-    await this.#known();
+    await this.#tried();
     if (this.#options.ambient.now() - this.#versionAskedMs > VERSION_KEPT_MS) {
       this.#refreshing ??= this.#weights.refresh().finally(() => {
         this.#versionAskedMs = this.#options.ambient.now();
@@ -171,7 +167,7 @@ export class ReplicaRouter implements InferenceBackend {
   }
 
   async health(): Promise<{ ok: boolean; message: string }> {
-    await Promise.all(this.#replicas.map((replica) => replica.tried));
+    await this.#tried();
     const trouble = this.trouble();
     if (trouble) return { ok: false, message: trouble };
     const { modelName } = await this.capabilities();
@@ -180,16 +176,10 @@ export class ReplicaRouter implements InferenceBackend {
 
   /** Throws Unavailable, naming why, when nothing is known of any server yet. */
   async capabilities(): Promise<BackendCapabilities> {
-    if (!this.#announced) await this.#known();
-    const known = this.#replicas.flatMap(({ serving, capabilities }) =>
-      serving && capabilities ? [capabilities] : [],
-    );
-    const merged = known.length > 0 ? together(known) : this.#announced;
-    if (!merged) throw this.#unavailable();
-    this.#announced ??= merged;
-    const maxInFlight = this.#replicas.reduce((sum, replica) => sum + this.#limitOf(replica), 0);
-    // What was told once holds: a run was planned with it.
-    return { ...merged, contextLength: Math.min(merged.contextLength, this.#announced.contextLength), maxInFlight };
+    if (!this.#membership.known) await this.#tried();
+    const capabilities = this.#membership.capabilities();
+    if (!capabilities) throw this.#unavailable();
+    return capabilities;
   }
 
   async pause(): Promise<void> {
@@ -259,27 +249,13 @@ export class ReplicaRouter implements InferenceBackend {
   }
 
   async #admit(replica: Replica, found: Found): Promise<void> {
-    const where = { url: replica.url, backend: this.name };
-    const own = replica.capabilities;
-    const problem = disagreement(where, found.capabilities, {
-      modelNames: this.#modelNames(),
-      contextLength: this.#announced?.contextLength ?? own?.contextLength ?? 0,
-      tokenIds: this.#announced?.tokenIds ?? own?.tokenIds ?? false,
-    });
-    if (problem) throw new Invalid(problem);
+    this.#membership.check(replica, found);
     replica.version = await this.#weights.bringUpToDate(replica, found);
-    replica.capabilities = await found.server.backend.capabilities();
-    this.#names.add(replica.capabilities.modelName);
+    this.#membership.letIn(replica, await found.server.backend.capabilities());
   }
 
-  /** A server may be called after its weights: the names before and after an update are of one model. */
-  #modelNames(): ReadonlySet<string> {
-    for (const { capabilities } of this.#replicas) if (capabilities) this.#names.add(capabilities.modelName);
-    return this.#names;
-  }
-
-  /** Until something is known of the servers: one serves, or all were asked once. */
-  async #known(): Promise<void> {
+  /** Until each server was asked once. */
+  async #tried(): Promise<void> {
     await Promise.all(this.#replicas.map((replica) => replica.tried));
   }
 
@@ -288,12 +264,6 @@ export class ReplicaRouter implements InferenceBackend {
       retry: true,
       reached: false,
     });
-  }
-
-  #limitOf(replica: Replica): number {
-    return (
-      this.#options.maxInFlight ?? replica.capabilities?.maxInFlight ?? this.#options.expected?.maxInFlight ?? IN_FLIGHT
-    );
   }
 
   #usable(): Replica[] {
@@ -308,7 +278,7 @@ export class ReplicaRouter implements InferenceBackend {
     this.#dispatcher.changed((replica) => ({
       usable: usable.has(replica),
       newest: this.#weights.isNewest(replica),
-      maxInFlight: this.#limitOf(replica),
+      maxInFlight: this.#membership.limitOf(replica),
       maxTokens: this.#options.tokensInFlight ?? Number.POSITIVE_INFINITY,
     }));
     this.#anyServer.changed();
