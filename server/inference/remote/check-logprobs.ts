@@ -16,7 +16,6 @@ const FAR = 1;
  */
 export async function checkLogprobKind(probe: Probe): Promise<Verdict & { kind: LogprobKind }> {
   const free = await sample(probe);
-  const [cool, warm] = await Promise.all([sample(probe, { topK: 1 }), sample(probe, { topK: 1, temperature: 2 })]);
   const kind = free.logprobKind;
   const missing = free.logprobs.findIndex((value) => Number.isNaN(value));
   if (missing >= 0) {
@@ -30,6 +29,18 @@ export async function checkLogprobKind(probe: Probe): Promise<Verdict & { kind: 
     throw new Invalid(
       `The number of the sampled token ${above} is ${free.logprobs[above]}: no log-probability is above 0. Perhaps the server was started to give logits.`,
     );
+  let cool: RawGeneration;
+  let warm: RawGeneration;
+  try {
+    [cool, warm] = await Promise.all([sample(probe, { topK: 1 }), sample(probe, { topK: 1, temperature: 2 })]);
+  } catch (error) {
+    if (!isStudioError(error) || error.code !== 'invalid') throw error;
+    return {
+      kind: 'unknown',
+      status: 'warn',
+      says: `What its log-probabilities are could not be compared: ${error.message}`,
+    };
+  }
   const shared = sharedTokens(cool, warm);
   if (shared === 0)
     return { kind, status: 'warn', says: 'What its log-probabilities are could not be compared: it ended at once.' };

@@ -83,10 +83,10 @@ export async function checkTokenizer(probe: Probe, text: TokenText): Promise<Ver
   );
 }
 
-export async function checkTemplate(probe: Probe): Promise<Verdict> {
-  const said = 'Say zqx once.';
+/** One message of a user as the model's template writes it. */
+export async function checkTemplate(probe: Probe, said: string): Promise<Verdict & { rendered: string }> {
   const rendered = await textOf(probe).applyTemplate([{ role: 'user', content: said }], { addGenerationPrompt: true });
   if (!rendered.includes(said))
     throw new Invalid(`The chat template does not hold what the user said: it gave ${quoted(rendered)}.`);
-  return { status: 'pass', says: `A conversation becomes ${quoted(rendered)}.`, about: said };
+  return { rendered, status: 'pass', says: `A conversation becomes ${quoted(rendered)}.`, about: said };
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { fixedAmbient } from '../../core/ambient';
 import { Cancelled, Invalid, Unavailable } from '../../core/errors';
-import type { BackendCheck, CheckItem, RemoteKind } from '../../core/inference';
+import type { BackendCheck, CheckItem } from '../../core/inference';
 import { silentLogger } from '../../observability/logger';
 import { writeTinyCheckpoint } from '../testing/checkpoint';
 import { writeTinyModel } from '../testing/tiny-model';
@@ -15,16 +15,10 @@ import { type SglangTwinOptions, startSglangTwin } from '../testing/twin/sglang'
 import { startTensorrtTwin, type TensorrtTwinOptions } from '../testing/twin/tensorrt';
 import type { Twin } from '../testing/twin/twin';
 import { checkServer, type ServerCheckOptions } from './check';
-import { llamaServer } from './llama-server';
 import type { ServerProtocol } from './protocol';
+import { PROTOCOLS } from './protocols';
 import { sglang } from './sglang';
-import { tensorrtLlm } from './tensorrt-llm';
-import { vllm } from './vllm';
 
-const PROTOCOLS = { vllm, sglang, 'tensorrt-llm': tensorrtLlm, 'llama-server': llamaServer } as Record<
-  RemoteKind,
-  ServerProtocol
->;
 let folder: string;
 const open: { close(): Promise<unknown> }[] = [];
 
@@ -160,6 +154,45 @@ describe('the check of a good server', () => {
     expect(wrong.capabilities).toBeNull();
     const none = await check(twin.url, { tokenizerFolder: join(folder, 'nowhere') });
     expect(item(none, 'tokenizer').says).toContain(`There is no tokenizer.json in ${join(folder, 'nowhere')}`);
+  });
+});
+
+describe('the check of a service of chat completions', () => {
+  it('says what is lost without token ids', async () => {
+    const url = await listen(async (request, response) => {
+      let text = '';
+      for await (const chunk of request) text += chunk;
+      const { response_format: format } = text === '' ? {} : JSON.parse(text);
+      const content = format ? '{"zqxzqx":"zqxzqx"}' : 'four, five';
+      const answers: Record<string, unknown> = {
+        '/v1/models': { object: 'list', data: [{ id: 'far-away-1', object: 'model', owned_by: 'a company' }] },
+        '/v1/chat/completions': {
+          choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+          usage: { prompt_tokens: 9, completion_tokens: 4, total_tokens: 13 },
+        },
+      };
+      const answer = answers[request.url ?? ''];
+      response.statusCode = answer ? 200 : 404;
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify(answer ?? { error: { message: 'No such route.' } }));
+    });
+    const result = await check(url, { contextLength: 8192 });
+    expect(result).toMatchObject({ kind: 'openai', ok: true });
+    expect(item(result, 'token_round_trip')).toMatchObject({
+      status: 'warn',
+      says: expect.stringContaining('approximate'),
+    });
+    expect(item(result, 'tokenizer').status).toBe('absent');
+    expect(item(result, 'logprob_kind').status).toBe('warn');
+    expect(result.capabilities).toMatchObject({
+      tokenIds: false,
+      logprobs: 'unknown',
+      canScore: false,
+      constraints: ['json_schema'],
+      contextLength: 8192,
+      modelName: 'far-away-1',
+      embeddings: false,
+    });
   });
 });
 

@@ -173,8 +173,13 @@ class Checklist {
       if (tokenizerFolder !== null) localTokenizer = await LocalTokenizer.open(tokenizerFolder);
       const opened = textOf(probeOf(http));
       const verdict = await checkTokenizer(probeOf(http), opened);
-      promptIds = (await opened.encode(PROMPT, { special: false })).ids;
       text = opened;
+      return verdict;
+    });
+    await this.#item('chat_template', async (http) => {
+      const { rendered, ...verdict } = await checkTemplate(probeOf(http), PROMPT);
+      // From here on it is asked as a run asks it.
+      if (text) promptIds = (await text.encode(rendered, { special: true })).ids;
       return verdict;
     });
     await this.#item('token_round_trip', async (http) => {
@@ -182,7 +187,6 @@ class Checklist {
       found.seeded = seeded;
       return verdict;
     });
-    await this.#item('chat_template', (http) => checkTemplate(probeOf(http)));
     // A server that gives no tokens would only say the same again.
     if (this.#failed('token_round_trip')) return null;
     await this.#item('logprob_kind', async (http) => {
