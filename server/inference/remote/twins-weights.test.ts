@@ -8,6 +8,7 @@ import { startSglangTwin } from '../testing/twin/sglang';
 import { startTensorrtTwin } from '../testing/twin/tensorrt';
 import type { Twin } from '../testing/twin/twin';
 import { TwinFixture } from '../testing/twin/twin-fixture';
+import { createHttpClient } from './http-client';
 import type { RemoteBackend } from './remote-backend';
 import { sglang } from './sglang';
 import { tensorrtLlm, tensorrtLlmWithControl } from './tensorrt-llm';
@@ -165,7 +166,9 @@ describe('on SGLang', () => {
     await start({ faults: { msPerToken: 10 } });
     const running = post(`${twin.url}/generate`, { input_ids: [70, 71], sampling_params: { max_new_tokens: 40 } });
     await underWay();
-    await sglang.weights(backend.facts)?.stamp(backend.http, 'named');
+    const http = createHttpClient({ backend: 'twin', url: twin.url });
+    await sglang.weights(await sglang.describe(http, { model: null }))?.stamp(http, 'named');
+    await http.close();
     expect(await running).toBe(200);
     expect(twin.counters().aborted).toBe(0);
     expect(await backend.weightVersion()).toBe('named');

@@ -38,7 +38,13 @@ export class ModelEngine implements TwinEngine {
   }
 
   static async open(options: ModelEngineOptions): Promise<ModelEngine> {
-    const llama = await getLlama({ gpu: false, build: 'never', maxThreads: 1, logLevel: LlamaLogLevel.error });
+    const llama = await getLlama({
+      gpu: false,
+      build: 'never',
+      maxThreads: 1,
+      logLevel: LlamaLogLevel.error,
+      logger: () => {},
+    });
     return new ModelEngine(llama, await Weights.load(llama, options.modelPath, options.contextLength), options);
   }
 
