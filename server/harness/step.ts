@@ -280,7 +280,7 @@ function endOfTurnText(
 ): string | null {
   if (endTokenWasSampled(generation)) return new TextDecoder().decode(currentSequence(state).lastTokenBytes());
   const { stopString } = generation;
-  return null;
+  return stopString !== null && format.endTokens.includes(stopString) ? stopString : null;
 }
 
 function mixSeed(seed: number, step: number, attempt: number): number {
