@@ -64,6 +64,14 @@ describe('when servers fail', () => {
     expect(dying?.came.length).toBeGreaterThan(4);
   });
 
+  it('does not count the servers that are gone among the tries of a request', async () => {
+    const servers = await startServers(7);
+    const router = await openRouter(servers, { times: { ...QUICK, lookMs: 60_000, firstPauseMs: 60_000 } });
+    for (const gone of servers.slice(0, 6)) await gone.kill();
+    expect((await generate(router, ask('a'))).ids).toHaveLength(3);
+    expect(router.replicas().map(({ state }) => state)).toEqual([...Array(6).fill('down'), 'healthy']);
+  });
+
   it('takes a hung server for dead, and sends its requests elsewhere', async () => {
     const [hung, other] = await startServers(2);
     const router = await openRouter([hung as never, other as never], { times: { ...QUICK, answerMs: 200 } });
