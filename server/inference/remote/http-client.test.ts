@@ -397,7 +397,13 @@ describe('a server that is not there', () => {
 describe('a request that is stopped', () => {
   it('ends at once with the reason, before, during and while it waits for a connection', async () => {
     const open: ServerResponse[] = [];
-    const { http } = await answering((_, response) => void open.push(response), { connections: 1 });
+    const paths: (string | undefined)[] = [];
+    const hold: RequestListener = ({ url }, response) => {
+      paths.push(url);
+      if (url === '/last') response.end('{}');
+      else open.push(response);
+    };
+    const { http } = await answering(hold, { connections: 1 });
     expect(await failure(http.getJson('/', { signal: AbortSignal.abort() }))).toBeInstanceOf(Cancelled);
     const stop = new AbortController();
     const running = failure(http.postJson('/generate', {}, { signal: stop.signal, timeoutMs: null }));
@@ -411,6 +417,8 @@ describe('a request that is stopped', () => {
     expect(await running).toBeInstanceOf(TimedOut);
     // The server is told: its connection is closed.
     expect(await closed).toBe('closed');
+    await http.getJson('/last');
+    expect(paths).toEqual(['/generate', '/last']);
   });
 
   it('is told so when the client closes', async () => {

@@ -9,6 +9,7 @@ import type { GenerationPiece } from './generation-piece';
 import type { ServerProtocol } from './protocol';
 import { RemoteBackend, type RemoteOptions } from './remote-backend';
 import { BAR, END, type PlainProtocolOptions, PlainServer, plainProtocol, type Reply } from './testing/plain-server';
+import { WeightLabel } from './weight-label';
 
 const PLAIN: SamplingOptions = { maxTokens: 40, temperature: 1, topP: 1, topK: 0, minP: 0, seed: 1, stop: [] };
 const toClose: { close(): Promise<void> }[] = [];
@@ -104,6 +105,17 @@ describe('a generation', () => {
       /token id -1 at position 1/,
     ],
     ['zeros for numbers', (reply: Reply) => ({ ...reply, logprobs: reply.ids.map(() => 0) }), /does not compute them/],
+    [
+      'spans that overlap',
+      (reply: Reply) => ({
+        ...reply,
+        versions: [
+          { version: 'a', start: 0, end: 8 },
+          { version: 'b', start: 6, end: 14 },
+        ],
+      }),
+      /weights b made the tokens 6 to 14 of 14/,
+    ],
     [
       'spans with a hole',
       (reply: Reply) => ({ ...reply, versions: [{ version: 'a', start: 0, end: 3 }] }),
@@ -220,6 +232,19 @@ describe('weight versions', () => {
     const { generate, server } = await start();
     server.says = 'label';
     expect((await generate()).weightVersions).toEqual([{ version: 'v1', start: 0, end: 14 }]);
+  });
+
+  it('are never ones that were being read before they were asked for', async () => {
+    const reads: ((version: string) => void)[] = [];
+    const label = new WeightLabel(() => new Promise((read) => reads.push(read)));
+    const [first, second, third] = [label.fresh(), label.fresh(), label.fresh()];
+    expect(reads).toHaveLength(1);
+    reads[0]?.('old');
+    expect(await first).toBe('old');
+    await Promise.resolve();
+    expect(reads).toHaveLength(2);
+    reads[1]?.('new');
+    expect([await second, await third]).toEqual(['new', 'new']);
   });
 
   it('are read once for many requests', async () => {
@@ -583,8 +608,11 @@ describe('a server that was started again', () => {
       { onRestart: (facts) => seen.push(facts.fingerprint) },
     );
     await generate({ constraint: { kind: 'choice', choices: ['one two three'] } });
+    const source = { kind: 'checkpoint' as const, path: '/new' };
+    await backend.updateWeights({ source, version: 'v2' });
+    expect(await backend.weightVersion()).toBe('v2');
     server.instead = (path, response) => path === '/flush' && !!response.writeHead(500).end();
-    await failureOf(backend.updateWeights({ source: { kind: 'checkpoint', path: '/new' }, version: 'v2' }));
+    await failureOf(backend.updateWeights({ source, version: 'v3' }));
     await server.close();
     expect((await backend.health()).ok).toBe(false);
     server.instead = () => false;
