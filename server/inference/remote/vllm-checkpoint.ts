@@ -9,27 +9,32 @@ import { Invalid } from '../../core/errors';
 import { isObject } from './json-body';
 
 const HEADER_BYTES = 100 * 2 ** 20;
-/** Written or left out as the tool likes, when it is the same as the embedding. */
-const MAY_BE_TIED = 'lm_head.weight';
+/** Left out where the output layer is the embedding. */
+const OUTPUT = 'lm_head.weight';
 
 /**
  * Throws Invalid when the folder cannot replace the weights in `serving`. Says nothing of folders that are not visible
  * from here (the server may be on another machine) or hold other files than safetensors.
  */
-export async function checkCheckpoint(folder: string, serving: string | null): Promise<void> {
+export async function checkCheckpoint(folder: string, serving: string | null, device: string | null): Promise<void> {
   const wanted = await tensorShapes(folder);
   if (!wanted) return;
   if (wanted.size === 0) throw new Invalid(`The checkpoint ${folder} holds no weights (no *.safetensors file).`);
+  // Its output layer was packed for the processor once, and would go on with the numbers of the old embedding.
+  if (device === 'cpu' && !wanted.has(OUTPUT))
+    throw new Invalid(
+      `The checkpoint ${folder} has no output layer of its own (${OUTPUT}), and a vLLM on a processor keeps the old one when it reloads such a model. Write the layer into the checkpoint, or start the server again with it.`,
+    );
   const present = serving === null ? null : await tensorShapes(serving).catch(() => null);
   if (!present || present.size === 0) return;
   const differing = [
     ...[...present].flatMap(([name, shape]) => {
       const other = wanted.get(name);
-      if (other === undefined) return name === MAY_BE_TIED ? [] : [`lacks ${name}`];
+      if (other === undefined) return name === OUTPUT ? [] : [`lacks ${name}`];
       return other === shape ? [] : [`has ${name} of shape ${other} where ${shape} serves`];
     }),
     ...[...wanted.keys()].flatMap((name) =>
-      present.has(name) || name === MAY_BE_TIED ? [] : [`has ${name}, which the model does not`],
+      present.has(name) || name === OUTPUT ? [] : [`has ${name}, which the model does not`],
     ),
   ];
   if (differing.length > 0)

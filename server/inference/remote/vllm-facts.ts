@@ -20,6 +20,8 @@ export interface VllmFacts extends ServerFacts {
   servedModel: string;
   /** Folder of the base weights, as the server sees it, while `version` is the label; null when nobody here knows. Changed by an update. */
   checkpoint: { path: string; version: string } | null;
+  /** `cuda`, `cpu` and the like; null where the server does not tell. */
+  device: string | null;
 }
 
 /** The server's word for weights that were never labelled. */
@@ -68,8 +70,9 @@ export async function describeVllm(http: HttpClient, wanted: { model: string | n
     contextLength,
     version,
     fingerprint: ['vllm', version, model.id, model.root, contextLength, startedAt].join(' '),
-    logprobs: info ? kindOfMode(info.logprobs_mode) : await probeLogprobKind(http, model.id),
+    logprobs: info ? kindOfMode(info.model.logprobs_mode) : await probeLogprobKind(http, model.id),
     routes,
+    device: info?.device ?? null,
     servedModel: adapterThatServes(models, model, label) ?? model.id,
     checkpoint: label === UNLABELLED && base.root !== null ? { path: base.root, version: label } : null,
   };
@@ -112,11 +115,13 @@ async function fieldOf(http: HttpClient, path: string, field: string): Promise<s
   return typeof value === 'string' ? value : null;
 }
 
-/** The model's settings; only a server in development mode tells them. */
-async function serverInfo(http: HttpClient): Promise<Record<string, unknown> | null> {
+/** Only a server in development mode tells its settings. */
+async function serverInfo(http: HttpClient): Promise<{ model: Record<string, unknown>; device: string | null } | null> {
   const { body } = await http.getJson('/server_info?config_format=json', { accept: [404, 422] });
   const config = isObject(body) ? body.vllm_config : null;
-  return isObject(config) && isObject(config.model_config) ? config.model_config : null;
+  if (!isObject(config) || !isObject(config.model_config)) return null;
+  const device = isObject(config.device_config) ? config.device_config.device_type : null;
+  return { model: config.model_config, device: typeof device === 'string' ? device : null };
 }
 
 async function processStart(http: HttpClient): Promise<string> {

@@ -23,6 +23,7 @@ const factsWith = (...routes: VllmRoute[]): VllmFacts => ({
   routes: new Set(routes),
   servedModel: 'tiny',
   checkpoint: null,
+  device: null,
 });
 
 let http: HttpClient;
@@ -118,7 +119,7 @@ describe('weights of vLLM', () => {
     const folder = await mkdtemp(join(tmpdir(), 'vllm-checkpoint-'));
     const write = (name: string, bytes: Uint8Array) => writeFile(join(folder, name, 'model.safetensors'), bytes);
     try {
-      for (const name of ['served', 'same', 'shape', 'missing', 'cut', 'empty'])
+      for (const name of ['served', 'same', 'shape', 'missing', 'cut', 'empty', 'tied'])
         await mkdir(join(folder, name), { recursive: true });
       const tensor = (name: string, ...shape: number[]) => ({
         name,
@@ -149,6 +150,10 @@ describe('weights of vLLM', () => {
         expect(refused).toBeInstanceOf(Invalid);
         expect(refused.message).toContain(says);
       }
+      expect(reloaded()).toEqual([]);
+      facts.device = 'cpu';
+      await write('tied', whole);
+      expect((await errorOf(load('tied'))).message).toContain('no output layer of its own');
       expect(reloaded()).toEqual([]);
       await load('same');
       expect(reloaded()).toHaveLength(1);

@@ -65,7 +65,7 @@ async function weightLabel(http: HttpClient, facts: VllmFacts): Promise<string> 
  */
 async function loadCheckpoint(http: HttpClient, facts: VllmFacts, path: string, version: string): Promise<void> {
   const serving = await checkpointOf(http, facts);
-  await checkCheckpoint(path, serving);
+  await checkCheckpoint(path, serving, facts.device);
   try {
     await reload(http, path);
   } catch (error) {

@@ -27,7 +27,14 @@ const card = (id: string, changes: object = {}) => ({
 const MODELS = { object: 'list', data: [card('tiny')] };
 const NOT_FOUND = { status: 404, body: { detail: 'Not Found' } };
 const NOT_ALLOWED = { status: 405, body: { detail: 'Method Not Allowed' } };
-const MODE = (mode: string) => ({ body: { vllm_config: { model_config: { logprobs_mode: mode, max_logprobs: 20 } } } });
+const MODE = (mode: string) => ({
+  body: {
+    vllm_config: {
+      model_config: { logprobs_mode: mode, max_logprobs: 20 },
+      device_config: { device: 'cpu', device_type: 'cpu' },
+    },
+  },
+});
 const DEVELOPMENT: Record<string, Handler> = {
   'GET /v1/models': { body: MODELS },
   'GET /version': { body: { version: '0.32.0' } },
@@ -125,6 +132,7 @@ const factsWith = (...routes: VllmRoute[]): VllmFacts => ({
   routes: new Set(routes),
   servedModel: 'tiny',
   checkpoint: null,
+  device: null,
 });
 const TOKENS = factsWith('tokens-in-tokens-out');
 
@@ -148,7 +156,11 @@ describe('describing a vLLM', () => {
     expect([...facts.routes].sort()).toEqual(
       ['lora', 'pause', 'reload', 'tokenize', 'tokens-in-tokens-out', 'weight-label'].sort(),
     );
-    expect(vllmFacts(facts)).toMatchObject({ servedModel: 'tiny', checkpoint: { path: 'tiny', version: 'default' } });
+    expect(vllmFacts(facts)).toMatchObject({
+      servedModel: 'tiny',
+      device: 'cpu',
+      checkpoint: { path: 'tiny', version: 'default' },
+    });
   });
 
   it('has a fingerprint that stays while the process runs and changes when it was started again', async () => {

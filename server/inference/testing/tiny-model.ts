@@ -13,13 +13,17 @@ const MERGES = ['Ġ t', 'h e', 'Ġt he', 'i n', 'e r', 'n :', 'n: Ġ'];
 export interface TinyModelOptions {
   seed?: number;
   context?: number;
+  /** Attention heads, default 4. vLLM's kernels for the processor want 32 numbers a head, so 2. */
+  heads?: number;
+  /** The output layer as a tensor of its own, with the numbers of the embedding: the same model. */
+  ownOutput?: boolean;
   /** More padding tokens at the end of the vocabulary: a vocabulary that differs. */
   extraTokens?: number;
 }
 
 /** Writes a GGUF file of about 250,000 parameters. The same options give the same bytes. */
 export async function writeTinyModel(path: string, options: TinyModelOptions = {}): Promise<void> {
-  const { seed = 1, context = 1024, extraTokens = 0 } = options;
+  const { seed = 1, context = 1024, heads = 4, ownOutput = false, extraTokens = 0 } = options;
   const extra = Array.from({ length: extraTokens }, (_, k) => `unused${k}`);
   const tokens = [...SPECIAL, ...byteCharacters(), ...MERGES.map((merge) => merge.replace(' ', '')), ...extra];
   const vocabulary: ByteLevelVocabulary = {
@@ -30,7 +34,7 @@ export async function writeTinyModel(path: string, options: TinyModelOptions = {
     padding: '<|pad|>',
     endOfText: '<|endoftext|>',
   };
-  const shape: LlamaShape = { vocabulary: tokens.length, width: 64, layers: 3, heads: 4, hidden: 160, context };
+  const shape: LlamaShape = { vocabulary: tokens.length, width: 64, layers: 3, heads, hidden: 160, context };
   const random = seededRandom(seed);
   const weights = new Map<string, Float32Array>();
   for (const { name, rows, columns } of llamaTensorShapes(shape)) {
@@ -49,7 +53,9 @@ export async function writeTinyModel(path: string, options: TinyModelOptions = {
     value: tokens.map((_, k) => (k === USER_DEFINED ? 4 : k < SPECIAL.length ? 3 : 1)),
   };
   const metadata = new Map([...file.metadata, ['tokenizer.ggml.token_type', types] as const]);
-  await writeFile(path, encodeGguf({ ...file, metadata }));
+  const embedding = file.tensors.find(({ name }) => name === 'token_embd.weight');
+  const tensors = ownOutput && embedding ? [...file.tensors, { ...embedding, name: 'output.weight' }] : file.tensors;
+  await writeFile(path, encodeGguf({ ...file, tensors, metadata }));
 }
 
 /** The 256 characters that stand for bytes in a byte-level vocabulary, in the order of the bytes. */
