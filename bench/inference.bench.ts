@@ -15,10 +15,10 @@ import { boundedFigure, type Figure, median, printReport, progress, round } from
 
 const IN_FLIGHT = 512;
 /** The rest waits in the server: a queue that is short and never empty. */
-const SLOTS = 480;
+const SLOTS = 448;
 const TOKENS = 512;
 const PROMPT_TOKENS = 256;
-/** A completion takes two seconds, so the server ends about 240 a second. */
+/** A completion takes two seconds, so the server ends about 220 a second. */
 const MS_PER_TOKEN = 4;
 const REQUESTS = 6 * IN_FLIGHT;
 const TURNS = 3;
