@@ -110,13 +110,17 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
     async stop() {
       history.stop();
       worker.stopClaiming();
-      await material.closeEngines();
-      await worker.stop();
-      await writer.drain();
-      await Promise.all([
-        material.closeBackends(),
-        sandboxes.then((pool: SandboxPool) => pool.close()).catch(() => undefined),
-      ]);
+      try {
+        await material.closeEngines();
+        await worker.stop();
+        await writer.drain();
+      } finally {
+        // A model that stayed open would keep the process.
+        await Promise.all([
+          material.closeBackends(),
+          sandboxes.then((pool: SandboxPool) => pool.close()).catch(() => undefined),
+        ]);
+      }
     },
   };
 }

@@ -29,9 +29,11 @@ export async function addBackend({
     const changed = await saveBackend(ctx, { name, kind: wanted.kind, settings: wanted.settings, isDefault });
     return { name, changed, checks: [] };
   }
-  const { urls, model, tokenizer, contextLength, maxInFlight, tokensInFlight, key, unchecked } = wanted;
+  const { urls, tokenizer, contextLength, maxInFlight, tokensInFlight, key, unchecked } = wanted;
   const checks = unchecked ? [] : await checkWanted(ctx, wanted);
   const kind = unchecked ? requireKind(wanted) : requireOneBackend(name, checks).kind;
+  // Kept also where it was the only one: a server that takes new weights may afterwards be called after their folder.
+  const model = wanted.model ?? checks[0]?.capabilities?.modelName;
   const given = { model, tokenizer, contextLength, maxInFlight, tokensInFlight, check: checks[0] };
   const settings = storedSettings({ replicas: urls.map((url) => ({ url })), ...given });
   const newKey = key === undefined ? undefined : { key, url: null };

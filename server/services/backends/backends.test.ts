@@ -195,6 +195,8 @@ describeOnBothDatabases('backends on servers', (open) => {
 
   it('take servers in and let them go, each with a key of its own or none', async () => {
     await addBackend({ ctx, input: { name: 'grow', kind: 'vllm', urls: [A] } });
+    // The name that was found, so that a server that is called after its weights stays the same one.
+    expect((await backendRow(database.db, 'grow')).settings.model).toBe('m');
     await changeBackend({ ctx, input: { name: 'grow', addUrls: [B], key: 'own', keyFor: B } });
     expect(asked.at(-1)).toMatchObject({ url: B, key: 'own', kind: 'vllm' });
     expect([(await keysOf('grow'))(A), (await keysOf('grow'))(B)]).toEqual([null, 'own']);

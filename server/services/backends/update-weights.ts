@@ -98,7 +98,7 @@ async function drive(ctx: ServiceContext, id: string, wanted: Wanted, backend: I
     logger.error({ err: error, backend: wanted.name }, 'the end of a weight update could not be written');
   }
   if (failure === null) return;
-  logger.warn({ err: failure, backend: wanted.name, version: wanted.version }, 'a weight update failed');
+  if (!isStudioError(failure)) logger.error({ err: failure, backend: wanted.name }, 'a weight update failed');
   throw failure;
 }
 
