@@ -2,8 +2,15 @@
  * What a trajectory's log says, folded event by event. Holds nothing that is not in the log, so a worker that dies
  * loses nothing: the next one folds the same events and goes on.
  */
-import { REACT_TRAJECTORY, type Reply, type TrajectoryFormat, type TurnEnd } from '../core/actions/format';
+import {
+  type ActionFormat,
+  REACT_TRAJECTORY,
+  type Reply,
+  type TrajectoryFormat,
+  type TurnEnd,
+} from '../core/actions/format';
 import { formatNamed } from '../core/actions/formats';
+import type { PromptTool } from '../core/actions/prompt';
 import type { ChatMessage, EventData, SessionEvent, ToolResult } from '../core/events';
 import { SequenceBuilder } from '../core/tokens/builder';
 import type { LogprobKind } from '../core/vocabulary';
@@ -65,6 +72,17 @@ export function currentSequence(state: TrajectoryState): SequenceBuilder {
   const sequence = state.sequences.at(-1);
   if (!sequence) throw new Error('The session has no rendered prompt yet.');
   return sequence;
+}
+
+/** How the trajectory's turns are read, and what they may call. */
+export interface Form {
+  format: ActionFormat;
+  tools: PromptTool[];
+  startsInThought: boolean;
+}
+
+export function formOf({ format: { name, tools, startsInThought } }: TrajectoryState): Form {
+  return { format: formatNamed(name), tools, startsInThought };
 }
 
 /** How the open turn came to its end. */

@@ -3,18 +3,16 @@
  * everything it decides is in the log before it has an effect, so any process can take the next step.
  */
 import { createHash } from 'node:crypto';
-import type { ActionFormat } from '../core/actions/format';
-import { formatNamed } from '../core/actions/formats';
-import type { PromptTool } from '../core/actions/prompt';
 import { Cancelled, Unavailable } from '../core/errors';
-import type { EventData, NewEvent } from '../core/events';
+import type { EventData } from '../core/events';
 import type { Skill } from '../core/skills/skill';
 import type { BackendCapabilities, GenerationRequest, GenerationResult, InferenceBackend } from '../inference/backend';
 import type { AgentEnv, EnvStep } from '../rollout/agent-env';
 import { chooseFormat } from './choose-format';
-import { encodeInTurn, encodePrompt, encodeReply } from './context';
+import { encodePrompt } from './context';
+import { nextPrompt } from './next-prompt';
 import type { Session } from './session';
-import { currentSequence, endTokenWasSampled, inTurnText, replyOf, type TrajectoryState, turnEndOf } from './state';
+import { currentSequence, formOf, type TrajectoryState, turnEndOf } from './state';
 import { truncateByTokens } from './truncate';
 import { readSampledTurn } from './turn';
 import { shortestTurn, turnConstraint } from './turn-limits';
@@ -75,16 +73,6 @@ async function render(session: Session, deps: HarnessDeps): Promise<void> {
 
 const OPENS_THOUGHT = /(?:<think>|\[THINK\])\s*$/;
 const THOUGHT_MARK_BYTES = 16;
-
-interface Form {
-  format: ActionFormat;
-  tools: PromptTool[];
-  startsInThought: boolean;
-}
-
-function formOf({ format: { name, tools, startsInThought } }: TrajectoryState): Form {
-  return { format: formatNamed(name), tools, startsInThought };
-}
 
 /** Why no turn can be begun any more; null when one can. */
 async function whyNoTurn(state: TrajectoryState, deps: HarnessDeps, room: number): Promise<string | null> {
@@ -202,43 +190,7 @@ async function act(session: Session, deps: HarnessDeps, signal: AbortSignal): Pr
     ]);
     return;
   }
-  await session.append(await continueWith(state, deps, completed));
-}
-
-/** The step's event with the observation's tokens; when the template rewrote an earlier turn, a new prompt as well. */
-async function continueWith(
-  state: TrajectoryState,
-  deps: HarnessDeps,
-  completed: EventData['step.completed'],
-): Promise<NewEvent[]> {
-  const { turn, stepNumber } = state;
-  if (!turn) throw new Error('There is no turn to continue after.');
-  const { generation } = turn;
-  const inTurn = inTurnText(state, completed);
-  if (inTurn !== null) {
-    const tokens = await encodeInTurn(deps.backend, inTurn, stepNumber);
-    return [{ type: 'step.completed', data: completed, tokens }];
-  }
-  const { format, tools } = formOf(state);
-  const offered = format.offered(deps.skill, tools);
-  const reply = replyOf(state, completed);
-  const tokens = await encodeReply(deps.backend, {
-    format,
-    before: state.messages,
-    added: reply.closing,
-    tools: offered,
-    endOfTurn: endOfTurnText(state, generation, format),
-    step: stepNumber,
-    random: deps.random,
-  });
-  if (tokens) return [{ type: 'step.completed', data: completed, tokens }];
-  const messages = [...state.messages, ...reply.messages];
-  const rendered: NewEvent = {
-    type: 'prompt.rendered',
-    data: { messages, tools: [], sequenceIndex: state.sequences.length, reason: 'template_broke_prefix' },
-    tokens: await encodePrompt(deps.backend, messages, deps.random, offered),
-  };
-  return [{ type: 'step.completed', data: completed }, rendered];
+  await session.append(await nextPrompt(state, deps, completed));
 }
 
 /** Numbers of another kind than `raw` are replaced by scored ones where the backend can score. */
@@ -271,17 +223,6 @@ function endOf(step: EnvStep): EventData['task.completed'] {
 
 const lastUserMessage = (state: TrajectoryState): string =>
   state.messages.findLast((m) => m.role === 'user')?.content ?? '';
-
-/** The end-of-turn token that was sampled, as the engine's own or as a stop string; else null. */
-function endOfTurnText(
-  state: TrajectoryState,
-  generation: EventData['generation.completed'],
-  format: ActionFormat,
-): string | null {
-  if (endTokenWasSampled(generation)) return new TextDecoder().decode(currentSequence(state).lastTokenBytes());
-  const { stopString } = generation;
-  return stopString !== null && format.endTokens.includes(stopString) ? stopString : null;
-}
 
 function mixSeed(seed: number, step: number, attempt: number): number {
   let mixed = (seed ^ Math.imul(step + 1, 0x9e3779b1) ^ Math.imul(attempt, 0x85ebca6b)) >>> 0;
