@@ -45,7 +45,7 @@ describe.runIf(existsSync(SMALL) && process.env.STUDIO_TEST_REAL_MODEL === '1')(
   describeBackend('embedded backend', open, { logprobTolerance: 0.05, timeoutMs: 300_000 });
 });
 
-describe('the embedded backend', { timeout: 60_000 }, () => {
+describe('the embedded backend', { timeout: 240_000 }, () => {
   let backend: EmbeddedBackend;
   afterEach(() => backend?.close());
 
@@ -166,7 +166,7 @@ describe('the embedded backend', { timeout: 60_000 }, () => {
     expect(still.weightVersions[0]?.version).toBe('second');
     // After a crash it comes back with the new weights.
     process.kill(backend.pid ?? 0, 'SIGKILL');
-    await new Promise((next) => setTimeout(next, 50));
+    await expect.poll(async () => (await backend.health()).ok).toBe(false);
     const again = await generate(prompt, { temperature: 0 });
     expect(again.weightVersions[0]?.version).toBe('second');
     expect(Array.from(again.ids)).toEqual(Array.from(after.ids));
