@@ -34,6 +34,7 @@ describe('a regular expression', () => {
   it('holds from end to end, and its beginnings when cut', () => {
     expectFits({ kind: 'regex', pattern: '(?:up|down) \\d{2,3}[^a-z]+x' }, 'down 123 🌊x');
     expectFits({ kind: 'regex', pattern: '^yes\\.$' }, 'yes.');
+    expect(cut({ kind: 'regex', pattern: 'a\\B' }, 'a')).toBe('broken');
     const constraint: Constraint = { kind: 'regex', pattern: '\\d+' };
     for (const text of ['a', '12a', ' 12', '12\n']) expect(cut(constraint, text)).toBe('broken');
   });
@@ -153,7 +154,7 @@ describe('a grammar', () => {
   });
 
   it('counts characters, not bytes, and leaves out one that was cut', () => {
-    const wave: Constraint = { kind: 'grammar', grammar: 'root ::= [^a]{2} "b"' };
+    const wave: Constraint = { kind: 'grammar', grammar: 'root ::= [🌀-🌿]{2} "b"' };
     const bytes = encode('🌊🌊');
     for (let end = 0; end <= bytes.length; end++)
       expect(checkConstraint(wave, bytes.subarray(0, end), true)).toBe('fits');

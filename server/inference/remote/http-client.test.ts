@@ -90,6 +90,16 @@ describe('an answer', () => {
     expect(await failure(http.getJson('/404/gone'))).toBeInstanceOf(NotFound);
   });
 
+  it('may have something before it that is not the answer yet', async () => {
+    const { http } = await answering(({ url }, response) => {
+      response.writeProcessing();
+      if (url === '/') response.end('{"a":1}');
+      else setTimeout(() => response.destroy(), 20);
+    });
+    expect(await http.getJson('/')).toMatchObject({ status: 200, body: { a: 1 } });
+    expect((await failure(http.getJson('/never'))).message).toContain('closed the connection before it answered');
+  });
+
   it('comes over connections that stay open', async () => {
     const { http, server } = await answering(reply(200, {}));
     let connections = 0;
@@ -313,7 +323,7 @@ describe('what is no inference server', () => {
 });
 
 describe('an answer that breaks off', () => {
-  const half = '{"choices":[{"token_ids":[1,2,3],"text":"a}]';
+  const half = '{"choices":[{"token_ids":[1,2,3],"text":"a\\"}]}';
   it.each([
     [
       'before its stated length',
