@@ -80,7 +80,11 @@ function Backend({ backend }: { backend: BackendDetail }) {
         <Panel title={t('weights.title')} className="border-t">
           <WeightUpdates updates={backend.weightUpdates} />
         </Panel>
-        <Panel title={t('can.title')} className="border-t xl:border-l">
+        <Panel
+          title={t('can.title')}
+          className="border-t xl:border-l"
+          aside={remote ? <CheckAgain name={name} /> : undefined}
+        >
           <Capabilities backend={backend} />
         </Panel>
       </div>
@@ -114,9 +118,8 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
   const refresh = () => queryClient.invalidateQueries(trpc.backends.get.queryFilter({ name }));
   const pause = useMutation(trpc.backends.pause.mutationOptions({ onSettled: refresh }));
   const resume = useMutation(trpc.backends.resume.mutationOptions({ onSettled: refresh }));
-  const check = useMutation(trpc.backends.recheck.mutationOptions({ ...ON_ITS_OWN, onSettled: refresh }));
   const sources = capabilities?.weightSources ?? [];
-  const failed = pause.error ?? resume.error ?? check.error;
+  const failed = pause.error ?? resume.error;
   return (
     <>
       <PageHeader
@@ -144,11 +147,6 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
         actions={
           mayOperate ? (
             <>
-              {backend.replicas.length > 0 ? (
-                <Button kind="quiet" busy={check.isPending} onClick={() => check.mutate({ name })}>
-                  {t('checkAgain')}
-                </Button>
-              ) : null}
               {capabilities?.canPause ? (
                 paused ? (
                   <Button busy={resume.isPending} onClick={() => resume.mutate({ name })}>
@@ -172,6 +170,30 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
       {failed ? <Notice tone="bad">{sentence(failed)}</Notice> : null}
       <UpdateWeights name={name} sources={sources} open={updating} onClose={() => setUpdating(false)} />
     </>
+  );
+}
+
+/** Asks the servers again what they can do; what they answer replaces the list below. */
+function CheckAgain({ name }: { name: string }) {
+  const t = useTranslations('backend');
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  const sentence = useErrorSentence();
+  const mayOperate = useMay('operator');
+  const check = useMutation(
+    trpc.backends.recheck.mutationOptions({
+      ...ON_ITS_OWN,
+      onSettled: () => queryClient.invalidateQueries(trpc.backends.get.queryFilter({ name })),
+    }),
+  );
+  if (!mayOperate) return null;
+  return (
+    <span className="flex flex-wrap items-center gap-2">
+      {check.isError ? <span className="foreign-text text-bad">{sentence(check.error)}</span> : null}
+      <Button kind="quiet" busy={check.isPending} onClick={() => check.mutate({ name })}>
+        {t('checkAgain')}
+      </Button>
+    </span>
   );
 }
 

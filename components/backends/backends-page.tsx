@@ -6,6 +6,7 @@ import { useMay } from '@/components/people/use-may';
 import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
 import { Button, ButtonLink } from '@/components/ui/button';
 import { Chip } from '@/components/ui/chip';
+import { FoldedText } from '@/components/ui/folded-text';
 import { ABSENT, count } from '@/components/ui/numbers';
 import { PageHeader } from '@/components/ui/page-header';
 import { QueryView } from '@/components/ui/query-view';
@@ -72,7 +73,11 @@ export function BackendsPage() {
                       <span className={health.ok ? 'text-ok' : 'text-bad'}>
                         {health.ok ? t('answers') : t('silent')}
                       </span>
-                      {health.message ? <span className="foreign-text ml-2 text-ink-2">{health.message}</span> : null}
+                      {health.message ? (
+                        <div className="text-sm text-ink-2">
+                          <FoldedText text={health.message} />
+                        </div>
+                      ) : null}
                     </Td>
                     <Td className="whitespace-nowrap text-ink-2 max-sm:hidden">{kind}</Td>
                     <Td className="max-w-60 text-ink-2 max-md:hidden">

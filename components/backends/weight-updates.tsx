@@ -1,6 +1,8 @@
 'use client';
 import { useTranslations } from 'next-intl';
+import { Fragment } from 'react';
 import { TONE_TEXT, type Tone } from '@/components/ui/chip';
+import { FoldedText } from '@/components/ui/folded-text';
 import { ABSENT, count, duration } from '@/components/ui/numbers';
 import { ROW_CLASS, Table, Td, Th } from '@/components/ui/table';
 import { Time } from '@/components/ui/time';
@@ -28,38 +30,46 @@ export function WeightUpdates({ updates }: { updates: readonly WeightUpdateView[
       </thead>
       <tbody>
         {updates.map((update) => (
-          <tr key={update.id} className={ROW_CLASS} data-update={update.status}>
-            <Td numeric className="text-ink-2">
-              {count(update.number)}
-            </Td>
-            <Td className="max-w-48">
-              <span className="foreign-line block font-mono text-sm" title={update.version}>
-                {update.version}
-              </span>
-            </Td>
-            <Td className="min-w-32">
-              <span className={TONE_TEXT[TONES[update.status]]}>{t(`statuses.${update.status}`)}</span>
-              {update.error ? <span className="foreign-text block text-sm text-ink-2">{update.error}</span> : null}
-            </Td>
-            <Td className="max-w-80 text-ink-2">
-              {t(`sources.${update.source.kind}`)}
-              {update.source.path ? (
-                <span className="foreign-line block font-mono text-sm" title={update.source.path}>
-                  {update.source.path}
+          <Fragment key={update.id}>
+            <tr className={update.error ? undefined : ROW_CLASS} data-update={update.status}>
+              <Td numeric className="text-ink-2">
+                {count(update.number)}
+              </Td>
+              <Td className="max-w-48">
+                <span className="foreign-line block font-mono text-sm" title={update.version}>
+                  {update.version}
                 </span>
-              ) : null}
-            </Td>
-            <Td className="whitespace-nowrap text-ink-2">{t(`inFlights.${update.inFlight}`)}</Td>
-            <Td numeric className="text-ink-2">
-              {update.finishedAtMs === null ? ABSENT : duration(update.finishedAtMs - update.startedAtMs)}
-            </Td>
-            <Td className="max-w-40 text-ink-2">
-              <span className="foreign-line block">{update.requestedBy ?? ABSENT}</span>
-            </Td>
-            <Td numeric className="text-ink-2">
-              <Time atMs={update.startedAtMs} />
-            </Td>
-          </tr>
+              </Td>
+              <Td className={`whitespace-nowrap ${TONE_TEXT[TONES[update.status]]}`}>
+                {t(`statuses.${update.status}`)}
+              </Td>
+              <Td className="max-w-80 text-ink-2">
+                {t(`sources.${update.source.kind}`)}
+                {update.source.path ? (
+                  <span className="foreign-line block font-mono text-sm" title={update.source.path}>
+                    {update.source.path}
+                  </span>
+                ) : null}
+              </Td>
+              <Td className="whitespace-nowrap text-ink-2">{t(`inFlights.${update.inFlight}`)}</Td>
+              <Td numeric className="text-ink-2">
+                {update.finishedAtMs === null ? ABSENT : duration(update.finishedAtMs - update.startedAtMs)}
+              </Td>
+              <Td className="max-w-40 text-ink-2">
+                <span className="foreign-line block">{update.requestedBy ?? ABSENT}</span>
+              </Td>
+              <Td numeric className="text-ink-2">
+                <Time atMs={update.startedAtMs} />
+              </Td>
+            </tr>
+            {update.error ? (
+              <tr>
+                <Td colSpan={8} className="max-w-0 bg-panel text-sm text-ink-2">
+                  <FoldedText text={update.error} />
+                </Td>
+              </tr>
+            ) : null}
+          </Fragment>
         ))}
       </tbody>
     </Table>

@@ -51,7 +51,8 @@ interface RunSkill {
 
 interface OpenBackend {
   backend: InferenceBackend;
-  engine: AsyncRolloutEngine;
+  /** Made when the first trajectory comes: it needs to know what the backend can do, and a server may be away till then. */
+  engine: Promise<AsyncRolloutEngine> | null;
   versions: VersionLine;
 }
 
@@ -72,7 +73,9 @@ export class Material {
 
   async of(claim: ClaimedTrajectory): Promise<RunMaterial> {
     const { skill, backendName, judgeName, staleness } = await this.skillOf(claim.runId);
-    const { engine, versions } = await this.open(await getBackend(this.options.database.db, backendName));
+    const open = await this.open(await getBackend(this.options.database.db, backendName));
+    const engine = await this.engineOf(open);
+    const { versions } = open;
     const sandboxes = await this.options.sandboxes();
     const judge = judgeName === null ? null : await this.judgeOf(judgeName);
     const { tools, ambient } = this.options;
@@ -126,7 +129,9 @@ export class Material {
 
   async health(name: string): Promise<{ ok: boolean; message: string; modelName: string | null }> {
     const backend = await this.backendOf(name);
-    const [health, { modelName }] = await Promise.all([backend.health(), backend.capabilities()]);
+    const health = await backend.health();
+    if (!health.ok) return { ...health, modelName: null };
+    const { modelName } = await backend.capabilities();
     return { ...health, modelName };
   }
 
@@ -143,7 +148,7 @@ export class Material {
   async closeEngines(): Promise<void> {
     this.closing = true;
     await Promise.all(this.retiring);
-    await this.each(({ engine }) => engine.close());
+    await this.each(async ({ engine }) => (await engine?.catch(() => null))?.close());
   }
 
   async closeBackends(): Promise<void> {
@@ -175,31 +180,41 @@ export class Material {
   private async retire(opening: Promise<OpenBackend>): Promise<void> {
     const old = await opening.catch(() => null);
     if (!old) return;
-    while (!this.closing && old.engine.stats().running > 0) await sleep(RETIRE_POLL_MS);
     const { backend } = old;
+    const engine = await old.engine?.catch(() => null);
+    while (!this.closing && engine && engine.stats().running > 0) await sleep(RETIRE_POLL_MS);
     if (this.serving.get(backend.name) === backend) this.serving.delete(backend.name);
-    await old.engine.close();
+    await engine?.close();
     await backend.close();
   }
 
   private async openNew(row: BackendRow): Promise<OpenBackend> {
-    const { store, toolWorkers, ambient, logger, database } = this.options;
-    const backend = await openBackend(row, this.options).catch((error: unknown) => {
+    const versions = new VersionLine(await succeededVersions(this.options.database.db, row.id));
+    try {
+      const backend = await openBackend(row, this.options);
+      this.awaited.delete(row.name);
+      this.serving.set(row.name, backend);
+      return { backend, engine: null, versions };
+    } catch (error) {
       if (isTransient(error)) this.awaited.set(row.name, error.message);
       throw error;
-    });
-    this.awaited.delete(row.name);
-    try {
-      const capabilities = await backend.capabilities();
-      const versions = new VersionLine(await succeededVersions(database.db, row.id));
-      versions.note(await backend.weightVersion());
-      const engine = new AsyncRolloutEngine({ backend, capabilities, store, toolWorkers, ambient, logger });
-      this.serving.set(row.name, backend);
-      return { backend, engine, versions };
-    } catch (error) {
-      await backend.close();
-      throw error;
     }
+  }
+
+  /** One that could not be made (no server answers) is tried again by the next who asks. */
+  private engineOf(open: OpenBackend): Promise<AsyncRolloutEngine> {
+    if (open.engine) return open.engine;
+    const making = this.makeEngine(open);
+    open.engine = making;
+    making.catch(() => (open.engine = null));
+    return making;
+  }
+
+  private async makeEngine({ backend, versions }: OpenBackend): Promise<AsyncRolloutEngine> {
+    const { store, toolWorkers, ambient, logger } = this.options;
+    const capabilities = await backend.capabilities();
+    versions.note(await backend.weightVersion());
+    return new AsyncRolloutEngine({ backend, capabilities, store, toolWorkers, ambient, logger });
   }
 
   private async judgeOf(name: string): Promise<Judge> {

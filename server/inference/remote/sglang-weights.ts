@@ -3,12 +3,12 @@
  * it is paused.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Unavailable } from '../../core/errors';
+import { Invalid, Unavailable } from '../../core/errors';
 import type { WeightSource } from '../../core/inference';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { WeightRoutes } from './protocol';
-import { broken, firstOf, textOrNull, where } from './server-probe';
+import { firstOf, textOrNull, where } from './server-probe';
 import { MODEL_INFO, type SglangFacts, UNLABELLED } from './sglang-facts';
 
 /** A load reads the whole checkpoint from a disk or a network, and begins when what runs has ended. */
@@ -77,7 +77,8 @@ async function loadFromDisk(http: HttpClient, path: string, version: string): Pr
   const { status, body } = await http.postJson(route, request, { accept: [400], timeoutMs: LOAD_TIMEOUT_MS });
   if (status < 300 && isObject(body) && body.success === true) return;
   const words = isObject(body) ? (textOrNull(body.message) ?? JSON.stringify(body)) : String(body);
-  throw broken(http, route, `the weights in ${path} were not loaded: ${words.slice(0, 500)}`, { status });
+  const why = words.slice(0, 500).replace(/[.\s]+$/, '');
+  throw new Invalid(`${where(http)} could not load ${path}: ${why}.`, { status });
 }
 
 /**

@@ -192,13 +192,13 @@ export class WeightControl {
         return unresumed as Error;
       }
     const failure = isStudioError(error) && error.code === 'invalid' ? Invalid : Unavailable;
-    const sentence = `${this.#known.called} ${what}: ${said(error)} ${serves}`;
+    const sentence = `${this.#known.called} ${what}: ${said(error, this.#known.called)} ${serves}`;
     return new failure(sentence, { serving: old, retry: false }, { cause: error });
   }
 
   #stayPaused(what: string, error: unknown): Unavailable {
     this.#paused = 'failure';
-    const sentence = `${this.#known.called} ${what}: ${said(error)} It stays paused, since it cannot be told what serves; update it again, resume it or start it again.`;
+    const sentence = `${this.#known.called} ${what}: ${said(error, this.#known.called)} It stays paused, since it cannot be told what serves; update it again, resume it or start it again.`;
     this.gate.close(sentence);
     this.#logger.error({ backend: this.#known.http.backend, url: this.#known.http.url, err: error }, sentence);
     return new Unavailable(sentence, { serving: null, retry: false }, { cause: error });
@@ -218,6 +218,8 @@ function loadLeftTheOld(error: unknown): boolean {
   return weightsUnknown !== true && !(reached === true && status === undefined);
 }
 
-function said(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** The sentence of a failure behind one that names the server already. */
+function said(error: unknown, called: string): string {
+  const sentence = error instanceof Error ? error.message : String(error);
+  return sentence.startsWith(`${called} `) ? `it${sentence.slice(called.length)}` : sentence;
 }

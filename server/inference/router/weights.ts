@@ -196,9 +196,17 @@ export class FleetWeights {
       replica.refusedVersion = update.version;
       replica.takeOut(`It could not take the weights ${update.version}: ${sentenceOf(error)}`);
     }
-    const why = failed.map(({ replica, error }) => `${replica.url}: ${sentenceOf(error)}`).join(' ');
+    // Each says which server it is by itself; here its address stands before it.
+    const why = failed
+      .map(({ replica: { url }, error }) => {
+        const called = `The backend ${backend} (${url}) `;
+        const sentence = sentenceOf(error);
+        return `${url}: ${sentence.startsWith(called) ? `it ${sentence.slice(called.length)}` : sentence}`;
+      })
+      .join(' ');
     logger.error({ backend, version: update.version, why }, 'Not all servers took the new weights.');
     const first = failed[0]?.error;
+    if (done.length === 0 && this.#options.replicas.length === 1) throw retold(first, sentenceOf(first));
     if (done.length === 0) {
       const serving = this.#options.replicas.some((one) => one.serving);
       const still = serving ? `; what serves is still ${this.#before}` : '';
