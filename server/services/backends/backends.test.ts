@@ -62,6 +62,7 @@ function checkOf({ url, kind }: ServerToCheck, more: Partial<BackendCheck> = {})
 
 describeOnBothDatabases('backends on servers', (open) => {
   let database: TestDatabase;
+  let now = Date.now();
   let asked: ServerToCheck[];
   let answer: (wanted: ServerToCheck) => BackendCheck;
   let parts: Partial<RunningProcess>;
@@ -83,7 +84,8 @@ describeOnBothDatabases('backends on servers', (open) => {
     };
     ctx = {
       database,
-      ambient: systemAmbient(),
+      // Entries of one moment have no order.
+      ambient: { ...systemAmbient(), now: () => ++now },
       logger: silentLogger,
       actor: actor('operator'),
       process: idleProcess(parts),

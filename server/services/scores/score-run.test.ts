@@ -53,6 +53,7 @@ const SECOND = sequenceOf('hello, wxyz', '00000001111', 1);
 
 describeOnBothDatabases('scoring a run', (open) => {
   let database: TestDatabase;
+  let now = Date.now();
   let ctx: ServiceContext;
   let run: TestRun;
   let backend: CountedBackend;
@@ -63,7 +64,8 @@ describeOnBothDatabases('scoring a run', (open) => {
     await insertUser(database.db, { id: 'usr_1', name: 'Ada', role: 'operator', createdAtMs: 1 });
     ctx = {
       database,
-      ambient: systemAmbient(),
+      // Entries of one moment have no order.
+      ambient: { ...systemAmbient(), now: () => ++now },
       logger: silentLogger,
       actor: { userId: 'usr_1', name: 'Ada', role: 'operator', ipAddress: null },
       process: idleProcess({ backendLive: async () => backend }),
