@@ -28,6 +28,8 @@ export interface WorkerOptions {
   packageRoot: string;
   /** Opens the stored keys of inference servers. */
   secrets: SecretBox;
+  /** A server of this backend was started again. */
+  serverRestarted(backendName: string): void;
   /** To be called after each write to a run's log. */
   runLogGrew(runId: string): void;
 }
@@ -57,6 +59,7 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
     ambient,
     logger,
     packageRoot,
+    serverRestarted: options.serverRestarted,
     keysOf: (backendId) => readBackendKeys(database.db, secrets, backendId),
     threads: environment.modelThreads,
     store: databaseStore(database, writer, ambient),

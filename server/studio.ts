@@ -22,6 +22,8 @@ import type { Logger } from './observability/logger';
 import { metrics } from './observability/metrics';
 import { createSharedRunLogBus, type SharedRunLogBus } from './realtime/database-wake-ups';
 import { isAlive, readServerFile, removeServerFile, writeServerFile } from './server-file';
+import { recheckBackend } from './services/backends/check-backend';
+import { Rechecks } from './services/backends/rechecks';
 import type { ServiceContext } from './services/context';
 import { ensureFirstAdmin } from './services/people/ensure-first-admin';
 import { makeOneTimeToken } from './services/people/make-one-time-token';
@@ -152,6 +154,7 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
     const admin = await ensureFirstAdmin({ ctx: bare });
     await loadSamples({ ctx: bare, input: { packageRoot } });
     goOn();
+    let rechecks: Rechecks | null = null;
     parts.worker = await startWorkerOfThisProcess({
       database,
       ambient,
@@ -159,6 +162,7 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
       environment,
       packageRoot,
       secrets,
+      serverRestarted: (name) => rechecks?.request(name),
       runLogGrew,
     });
     goOn();
@@ -170,6 +174,7 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
       process: { ...parts.worker.process, runLogGrew, secrets, scoreJobs },
     };
     const ctx: ServiceContext = { ...services, actor: bare.actor };
+    rechecks = new Rechecks((name) => recheckBackend({ ctx, input: { name } }), logger);
     const pages = await parts.pages;
     const sockets = createWebSockets({ services, runLog, addresses, metrics, passOn: pages ? pages.upgrade : null });
     parts.sockets = sockets;

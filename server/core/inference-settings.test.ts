@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { remoteSettingsSchema } from './inference-settings';
+import { remoteSettingsSchema, serverUrlSchema } from './inference-settings';
 
 const parse = (settings: object) => remoteSettingsSchema.safeParse(settings);
 
@@ -34,5 +34,11 @@ describe('settings of a backend on servers', () => {
     for (const limit of [{ maxInFlight: 0 }, { tokensInFlight: -1 }, { contextLength: 1.5 }])
       expect(parse({ replicas, ...limit }).success).toBe(false);
     expect(parse({ replicas, maxInFlight: 64, tokensInFlight: 100_000 }).success).toBe(true);
+  });
+
+  it('takes the address a chat client is given, without the /v1 that belongs to the routes', () => {
+    for (const written of ['http://gpu-1:8000/v1', 'http://gpu-1:8000/v1/', 'http://gpu-1:8000'])
+      expect(serverUrlSchema.parse(written)).toBe('http://gpu-1:8000');
+    expect(serverUrlSchema.parse('https://proxy/team/v1')).toBe('https://proxy/team');
   });
 });

@@ -6,14 +6,17 @@ import { LOGPROB_KINDS } from './vocabulary';
 /** Servers of one backend at most. */
 export const MAX_REPLICAS = 256;
 
-/** Without user name and password (a key is stored on its own, encrypted), and without a slash at its end. */
+/**
+ * Without user name and password (a key is stored on its own, encrypted), and without a slash at its end. The `/v1` of the
+ * addresses that clients of chat services are given is left out: it is part of the routes.
+ */
 export const serverUrlSchema = z
   .string()
   .trim()
   .min(1)
   .max(2048)
   .refine(isServerUrl, 'it must be http://HOST:PORT or https://HOST, without user name, password, query or fragment')
-  .transform((url) => url.replace(/\/+$/, ''));
+  .transform((url) => url.replace(/\/+$/, '').replace(/\/v1$/, ''));
 
 const capabilitiesSchema = z.object({
   tokenIds: z.boolean(),

@@ -18,6 +18,8 @@ export interface OpenRemoteOptions {
   keyFor(url: string): string | null;
   logger: Logger;
   ambient: Ambient;
+  /** A server was started again, or serves something else than when it was checked: the stored check is out of date. */
+  onRestart?(): void;
 }
 
 /** Requests worth having with one server at once, where neither the settings nor the check say. */
@@ -38,15 +40,16 @@ export function openRemote(options: OpenRemoteOptions): ReplicaRouter {
   });
 }
 
-function sourceOf(url: string, { name, kind, settings, keyFor, logger, ambient }: OpenRemoteOptions): ReplicaSource {
+function sourceOf(url: string, options: OpenRemoteOptions): ReplicaSource {
+  const { name, kind, settings, keyFor, logger, ambient } = options;
   const { model, tokenizer, contextLength, maxInFlight, logprobs, check } = settings;
   const protocol = PROTOCOLS[kind];
   const key = keyFor(url);
   const checked = check?.capabilities ?? null;
   return {
     url,
-    open: () =>
-      RemoteBackend.open({
+    open: async () => {
+      const backend = await RemoteBackend.open({
         name,
         url,
         key,
@@ -58,7 +61,11 @@ function sourceOf(url: string, { name, kind, settings, keyFor, logger, ambient }
         ambient,
         // Its context is what it says now, and what was said for it only where it does not tell.
         capabilities: { ...checked, contextLength, ...(logprobs && { logprobs }) },
-      }),
+        onRestart: () => options.onRestart?.(),
+      });
+      if (check?.url === url && check.fingerprint !== backend.fingerprint) options.onRestart?.();
+      return backend;
+    },
     ...(protocol.metrics && { metrics: metricsOf(protocol.metrics, createHttpClient({ backend: name, url, key })) }),
   };
 }

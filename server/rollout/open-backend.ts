@@ -18,6 +18,8 @@ export interface OpenBackendOptions {
   ambient: Ambient;
   /** The keys of a backend's servers, by address. Throws Unavailable when they cannot be read. */
   keysOf(backendId: string): Promise<(url: string) => string | null>;
+  /** A server of the backend was started again: what is stored of it may not hold any more. */
+  serverRestarted(backendName: string): void;
 }
 
 /** Throws from the error family, in a sentence that names the backend. */
@@ -30,7 +32,8 @@ export async function openBackend(row: BackendRow, options: OpenBackendOptions):
         issues: settings.error.issues,
       });
     const keyFor = await options.keysOf(row.id);
-    return openRemote({ name: row.name, kind: row.kind, settings: settings.data, keyFor, logger, ambient });
+    const onRestart = (): void => options.serverRestarted(row.name);
+    return openRemote({ name: row.name, kind: row.kind, settings: settings.data, keyFor, logger, ambient, onRestart });
   }
   const { modelPath } = row.settings;
   if (typeof modelPath !== 'string')

@@ -64,6 +64,11 @@ export class RemoteBackend implements InferenceBackend {
   #requests = 0;
   #repliesHaveSpans = false;
 
+  /** What tells this start of the server from another. */
+  get fingerprint(): string {
+    return this.#server.facts.fingerprint;
+  }
+
   private constructor(options: RemoteOptions, server: KnownServer) {
     const { protocol, logger, ambient } = options;
     this.name = options.name;

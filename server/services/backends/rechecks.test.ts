@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { Unavailable } from '../../core/errors';
+import { silentLogger } from '../../observability/logger';
+import { Rechecks } from './rechecks';
+
+describe('checks after a restart of a server', () => {
+  it('go on one at a time for each backend, and again after one that failed', async () => {
+    const asked: string[] = [];
+    let end: (() => void) | null = null;
+    const rechecks = new Rechecks((name) => {
+      asked.push(name);
+      return new Promise((_resolve, reject) => (end = () => reject(new Unavailable('gone again'))));
+    }, silentLogger);
+    rechecks.request('a');
+    rechecks.request('a');
+    rechecks.request('b');
+    expect(asked).toEqual(['a', 'b']);
+    (end as (() => void) | null)?.();
+    await new Promise((next) => setTimeout(next, 1));
+    rechecks.request('b');
+    expect(asked).toEqual(['a', 'b', 'b']);
+  });
+});
