@@ -2,7 +2,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useTranslations } from 'next-intl';
 import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
-import { decimal } from '@/components/ui/numbers';
 import { PanelHeader } from '@/components/ui/panel';
 import type { WireTokens } from '@/server/core/tokens/wire';
 import { alternativesAt, exactFloat32, probabilityText } from './token-numbers';
@@ -51,7 +50,6 @@ export function TokenAlternatives({
                 />
               </span>
               <span className="w-16 text-right tabular-nums">{probabilityText(Math.exp(logprob))}</span>
-              <span className="w-14 text-right text-ink-3 tabular-nums">{decimal(logprob, 3)}</span>
             </li>
           );
         })}
