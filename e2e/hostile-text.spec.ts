@@ -37,7 +37,7 @@ test('a dataset of hostile prompts is imported, run and read without any of it c
   await expect(page.getByText('W'.repeat(10_240))).toBeVisible();
 
   await page.getByRole('link', { name: 'Start a run' }).click();
-  await page.getByText('More: seed, temperature, judge, name').click();
+  await page.getByText('More: seed, temperature, judge, staleness, name').click();
   await page.getByLabel('Name').fill(`${IMG} \u202Ename`);
   await page.getByLabel('Group size').fill('2');
   await page.getByLabel('Tasks', { exact: true }).fill('');
