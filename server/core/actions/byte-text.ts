@@ -21,8 +21,24 @@ export function skipBlanks(text: string, from: number): number {
   return at;
 }
 
-/** Past the closing brace of the JSON object that opens at `from`, or -1 when it is never closed. Braces in strings do not count. */
-export function endOfObject(text: string, from: number): number {
+/** Finds the end of a JSON object: past its closing brace, or -1 when it is never closed. Braces in strings do not count. */
+export type ObjectEnd = (from: number) => number;
+
+/** What objects that are never closed may cost together, in lengths of the text: a policy that loops writes thousands. */
+const UNCLOSED_SCANS = 8;
+
+/** For one text; beyond what unclosed objects may cost, every further one counts as never closed. */
+export function objectEnds(text: string): ObjectEnd {
+  let left = UNCLOSED_SCANS * text.length;
+  return (from) => {
+    if (left < 0) return -1;
+    const end = endOfObject(text, from);
+    if (end === -1) left -= text.length - from;
+    return end;
+  };
+}
+
+function endOfObject(text: string, from: number): number {
   let depth = 0;
   let inString = false;
   for (let at = from; at < text.length; at++) {

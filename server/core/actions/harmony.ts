@@ -2,7 +2,7 @@
  * gpt-oss: a turn is a row of messages `<|start|>assistant<|channel|>NAME<|message|>…<|end|>`. The analysis channel is
  * thinking; a message to `functions.NAME` is a call, its body the arguments, and ends the turn with `<|call|>`.
  */
-import { endOfObject, skipBlanks } from './byte-text';
+import { type ObjectEnd, objectEnds, skipBlanks } from './byte-text';
 import type { Part } from './parts';
 import { type Dialect, toolCallFormat } from './tool-call-format';
 
@@ -30,6 +30,7 @@ export const harmony = toolCallFormat(dialect);
 
 function split(text: string): Part[] {
   const parts: Part[] = [];
+  const objectEnd = objectEnds(text);
   for (let start = 0; start < text.length; ) {
     const message = text.indexOf(MESSAGE, start);
     const headEnd = message === -1 ? text.length : message;
@@ -37,7 +38,7 @@ function split(text: string): Part[] {
     const bodyStart = message === -1 ? headEnd : headEnd + MESSAGE.length;
     const to = /(?:^|[\s>])to=([^\s<]*)/.exec(head)?.[1];
     if (to !== undefined) {
-      const { bodyEnd, end } = endOfCall(text, bodyStart);
+      const { bodyEnd, end } = endOfCall(text, bodyStart, objectEnd);
       const name = to.startsWith(FUNCTIONS) ? to.slice(FUNCTIONS.length) : to;
       parts.push({ kind: 'call', start, end, bodyStart, bodyEnd, name, unclosed: null });
       start = end;
@@ -54,9 +55,9 @@ function split(text: string): Part[] {
 }
 
 /** A mark inside a string of the arguments does not end them. */
-function endOfCall(text: string, bodyStart: number): { bodyEnd: number; end: number } {
+function endOfCall(text: string, bodyStart: number, objectEnd: ObjectEnd): { bodyEnd: number; end: number } {
   const body = skipBlanks(text, bodyStart);
-  const close = text[body] === '{' ? endOfObject(text, body) : -1;
+  const close = text[body] === '{' ? objectEnd(body) : -1;
   return endOfMessage(text, close === -1 ? bodyStart : close);
 }
 

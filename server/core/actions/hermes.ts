@@ -1,5 +1,5 @@
 /** ChatML with `<tool_call>{"name": …, "arguments": …}</tool_call>`, as Qwen and Hermes models write it. */
-import { endOfObject, skipBlanks } from './byte-text';
+import { type ObjectEnd, skipBlanks } from './byte-text';
 import { callGrammar } from './grammar';
 import type { CallPart } from './parts';
 import { type CallRun, splitThinking } from './thinking';
@@ -17,7 +17,9 @@ const dialect: Dialect = {
   oneCallPerMessage: false,
   thinkingApart: false,
   split: (text, { startsInThought, stopString }) =>
-    splitThinking(text, startsInThought, { next: (all, from) => nextCall(all, from, stopString === CLOSE) }),
+    splitThinking(text, startsInThought, {
+      next: (all, from, objectEnd) => nextCall(all, from, objectEnd, stopString === CLOSE),
+    }),
   write: (name, args) => `${OPEN}\n{"name": ${JSON.stringify(name)}, "arguments": ${args}}\n${CLOSE}`,
   constraints: (skill, tools, startsInThought) => {
     const call = `"${OPEN}\\n" call "\\n${CLOSE}"`;
@@ -31,13 +33,13 @@ const dialect: Dialect = {
 
 export const hermes = toolCallFormat(dialect);
 
-function nextCall(text: string, from: number, stopCloses: boolean): CallRun | null {
+function nextCall(text: string, from: number, objectEnd: ObjectEnd, stopCloses: boolean): CallRun | null {
   const start = text.indexOf(OPEN, from);
   if (start === -1) return null;
   let body = skipBlanks(text, start + OPEN.length);
   // A stutter: the mark twice, one call.
   while (text.startsWith(OPEN, body)) body = skipBlanks(text, body + OPEN.length);
-  const place = endOfCall(text, body);
+  const place = endOfCall(text, body, objectEnd);
   const closed = place.closed || (stopCloses && place.end === text.length);
   const call: CallPart = {
     kind: 'call',
@@ -52,18 +54,20 @@ function nextCall(text: string, from: number, stopCloses: boolean): CallRun | nu
 }
 
 /** A mark inside a string of the call's JSON does not end it; when the JSON is broken, the next mark does. */
-function endOfCall(text: string, body: number): { bodyEnd: number; end: number; closed: boolean } {
-  const close = text[body] === '{' ? endOfObject(text, body) : -1;
+function endOfCall(
+  text: string,
+  body: number,
+  objectEnd: ObjectEnd,
+): { bodyEnd: number; end: number; closed: boolean } {
+  const close = text[body] === '{' ? objectEnd(body) : -1;
   let bodyEnd = close === -1 ? -1 : skipBlanks(text, close);
   if (bodyEnd === -1 || !text.startsWith(CLOSE, bodyEnd)) {
     const from = close === -1 ? body : close;
-    const closing = text.indexOf(CLOSE, from);
     const opening = text.indexOf(OPEN, from);
-    if (closing === -1 || (opening !== -1 && opening < closing)) {
-      const end = opening === -1 ? text.length : opening;
-      return { bodyEnd: end, end, closed: false };
-    }
-    bodyEnd = closing;
+    const until = opening === -1 ? text.length : opening;
+    const closing = text.slice(from, until).indexOf(CLOSE);
+    if (closing === -1) return { bodyEnd: until, end: until, closed: false };
+    bodyEnd = from + closing;
   }
   let end = bodyEnd + CLOSE.length;
   for (let again = skipBlanks(text, end); text.startsWith(CLOSE, again); again = skipBlanks(text, end))

@@ -2,7 +2,7 @@
  * `{"name": …, "parameters": …}` as Llama 3 models write it: where the turn begins to speak, or behind `<|python_tag|>`;
  * several are parted by a semicolon. JSON anywhere else is text.
  */
-import { endOfObject, skipBlanks } from './byte-text';
+import { type ObjectEnd, skipBlanks } from './byte-text';
 import { callGrammar } from './grammar';
 import type { CallPart } from './parts';
 import { type CallRun, splitThinking } from './thinking';
@@ -21,11 +21,12 @@ const dialect: Dialect = {
   thinkingApart: false,
   split: (text, { startsInThought }) =>
     splitThinking(text, startsInThought, {
-      next: (all, from) => {
+      next: (all, from, objectEnd) => {
         const tag = all.indexOf(TAG, from);
-        return tag === -1 ? null : { start: tag, calls: callsAt(all, tag, tag + TAG.length) };
+        return tag === -1 ? null : { start: tag, calls: callsAt(all, tag, tag + TAG.length, objectEnd) };
       },
-      first: (all, from) => (all[from] === '{' ? { start: from, calls: callsAt(all, from, from) } : null),
+      first: (all, from, objectEnd) =>
+        all[from] === '{' ? { start: from, calls: callsAt(all, from, from, objectEnd) } : null,
     }),
   write: (name, args) => `{"name": ${JSON.stringify(name)}, "parameters": ${args}}`,
   constraints: (skill, tools, startsInThought) => {
@@ -41,12 +42,12 @@ const dialect: Dialect = {
 export const llama3 = toolCallFormat(dialect);
 
 /** @param start of the run, its mark included; @param from where the first JSON begins */
-function callsAt(text: string, start: number, from: number): CallRun['calls'] {
+function callsAt(text: string, start: number, from: number, objectEnd: ObjectEnd): CallRun['calls'] {
   const calls: CallPart[] = [];
   let at = start;
   let body = skipBlanks(text, from);
   do {
-    const close = text[body] === '{' ? endOfObject(text, body) : -1;
+    const close = text[body] === '{' ? objectEnd(body) : -1;
     const end = close === -1 ? text.length : close;
     calls.push({ kind: 'call', start: at, end, bodyStart: body, bodyEnd: end, name: null, unclosed: null });
     at = end;

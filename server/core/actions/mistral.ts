@@ -2,7 +2,7 @@
  * Mistral models: `[TOOL_CALLS][{"name": …, "arguments": …}, …]`, and the newer `[TOOL_CALLS]name[ARGS]{…}` with, in some,
  * `[CALL_ID]id` between.
  */
-import { endOfObject, skipBlanks } from './byte-text';
+import { type ObjectEnd, skipBlanks } from './byte-text';
 import { callGrammar } from './grammar';
 import type { CallPart } from './parts';
 import { type CallRun, splitThinking } from './thinking';
@@ -21,9 +21,9 @@ const dialect: Dialect = {
   thinkingApart: false,
   split: (text, { startsInThought }) =>
     splitThinking(text, startsInThought, {
-      next: (all, from) => {
+      next: (all, from, objectEnd) => {
         const start = all.indexOf(MARK, from);
-        return start === -1 ? null : { start, calls: callsAt(all, start) };
+        return start === -1 ? null : { start, calls: callsAt(all, start, objectEnd) };
       },
     }),
   write: (name, args) => `${MARK}${name}[ARGS]${args}`,
@@ -37,20 +37,20 @@ const dialect: Dialect = {
 
 export const mistral = toolCallFormat(dialect);
 
-function callsAt(text: string, start: number): CallRun['calls'] {
+function callsAt(text: string, start: number, objectEnd: ObjectEnd): CallRun['calls'] {
   let from = skipBlanks(text, start + MARK.length);
   // A stutter: the mark twice, one call.
   while (text.startsWith(MARK, from)) from = skipBlanks(text, from + MARK.length);
   const listed = text[from] === '{' || (text[from] === '[' && !/^\[(ARGS|CALL_ID)\]/.test(text.slice(from, from + 9)));
-  return listed ? listedCalls(text, start, from) : [namedCall(text, start, from)];
+  return listed ? listedCalls(text, start, from, objectEnd) : [namedCall(text, start, from, objectEnd)];
 }
 
-function listedCalls(text: string, start: number, from: number): CallPart[] {
+function listedCalls(text: string, start: number, from: number, objectEnd: ObjectEnd): CallPart[] {
   const calls: CallPart[] = [];
   let at = start;
   let body = text[from] === '[' ? skipBlanks(text, from + 1) : from;
   do {
-    const close = text[body] === '{' ? endOfObject(text, body) : -1;
+    const close = text[body] === '{' ? objectEnd(body) : -1;
     const end = close === -1 ? nextMark(text, body) : close;
     calls.push({ kind: 'call', start: at, end, bodyStart: body, bodyEnd: end, name: null, unclosed: null });
     at = end;
@@ -62,11 +62,11 @@ function listedCalls(text: string, start: number, from: number): CallPart[] {
   return calls;
 }
 
-function namedCall(text: string, start: number, from: number): CallPart {
+function namedCall(text: string, start: number, from: number, objectEnd: ObjectEnd): CallPart {
   NAMED.lastIndex = from;
   const [head = '', name = ''] = NAMED.exec(text) ?? [];
   const body = from + head.length;
-  const close = text[body] === '{' ? endOfObject(text, body) : -1;
+  const close = text[body] === '{' ? objectEnd(body) : -1;
   const end = close === -1 ? nextMark(text, body) : close;
   return { kind: 'call', start, end, bodyStart: body, bodyEnd: end, name, unclosed: null };
 }

@@ -66,6 +66,8 @@ export function readParts(
   };
   const said: Record<'thought' | 'text', string[]> = { thought: [], text: [] };
   const thoughts: string[] = [];
+  /** Where each call was written first. */
+  const first = new Map<string, number>();
   const cutOf = (part: Part): Cut =>
     part.end < bytes.length || end.finishReason === 'eos' || closesCalls ? null : end.finishReason;
   for (const part of parts) {
@@ -84,7 +86,8 @@ export function readParts(
     const name = NAME.test(read.tool) ? read.tool : UNREADABLE;
     const args = read.arguments ?? { unreadable: body };
     turn.written.push({ name, arguments: args, callIndex: isAnswer ? null : turn.calls.length });
-    if (!isAnswer) turn.calls.push({ ...orRepeated(read, turn.calls), index: turn.calls.length, raw: body });
+    if (!isAnswer)
+      turn.calls.push({ ...orRepeated(read, first, turn.calls.length), index: turn.calls.length, raw: body });
     else if (turn.answer === null) {
       turn.answer = read.error === null ? read.arguments : null;
       turn.problem = read.error;
@@ -130,17 +133,13 @@ function argumentsOf(call: JsonObject): JsonObject | string {
 }
 
 /** A model that stutters writes a call twice: the second time is answered and not run. */
-function orRepeated(call: ReadCall, before: readonly ToolCall[]): ReadCall {
+function orRepeated(call: ReadCall, first: Map<string, number>, index: number): ReadCall {
   if (call.error !== null) return call;
-  const same = before.find(
-    (earlier) =>
-      earlier.error === null &&
-      earlier.tool === call.tool &&
-      JSON.stringify(earlier.arguments) === JSON.stringify(call.arguments),
-  );
-  if (!same) return call;
-  return {
-    ...call,
-    error: `The call repeats call ${same.index + 1} of this turn word for word and was not run again.`,
-  };
+  const key = JSON.stringify([call.tool, call.arguments]);
+  const same = first.get(key);
+  if (same === undefined) {
+    first.set(key, index);
+    return call;
+  }
+  return { ...call, error: `The call repeats call ${same + 1} of this turn word for word and was not run again.` };
 }

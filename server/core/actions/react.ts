@@ -7,7 +7,7 @@
  */
 import type { ToolCall } from '../events';
 import type { SegmentKind } from '../vocabulary';
-import { decodeBytes, endOfObject, skipBlanks, toByteString } from './byte-text';
+import { decodeBytes, type ObjectEnd, objectEnds, skipBlanks, toByteString } from './byte-text';
 import type { ParsedTurn } from './format';
 import { type Cut, isObject, readObject } from './read-object';
 
@@ -25,13 +25,14 @@ export function parseReact(bytes: Uint8Array, cut: Cut): ParsedTurn {
   const text = toByteString(bytes);
   const parsed: ParsedTurn = { thought: '', calls: [], answer: null, problem: null, segments: [] };
   const thoughts: string[] = [];
+  const objectEnd = objectEnds(text);
   let at = 0;
   while (at < text.length || parsed.segments.length === 0) {
     const label = labelAt(text, at);
     const bodyStart = at + (label?.width ?? 0);
     const { end, open } =
       label && label.name !== 'Thought:'
-        ? endOfJson(text, bodyStart)
+        ? endOfJson(text, bodyStart, objectEnd)
         : { end: nextLabel(text, bodyStart), open: false };
     const cutHere = open && end >= text.length ? cut : null;
     parsed.segments.push({ kind: label ? KIND[label.name] : 'thought', start: at, end });
@@ -81,8 +82,10 @@ function labelAt(text: string, at: number): { name: Label; width: number } | nul
 
 /** The start of the line with the next label, or the end of the text. A line break belongs to what it ends. */
 function nextLabel(text: string, from: number): number {
-  for (let at = text.indexOf('\n', from); at !== -1; at = text.indexOf('\n', at + 1)) {
+  for (let at = text.indexOf('\n', from); at !== -1; ) {
     if (labelAt(text, at + 1)) return at + 1;
+    // Every line break among these blanks leads to the same place, which is no label.
+    at = text.indexOf('\n', skipBlanks(text, at + 1));
   }
   return text.length;
 }
@@ -92,11 +95,11 @@ function nextLabel(text: string, from: number): number {
  * A brace inside a string does not count. What follows the brace on the same line belongs to it, so that trailing
  * garbage is an error and never a second action.
  */
-function endOfJson(text: string, from: number): { end: number; open: boolean } {
+function endOfJson(text: string, from: number, objectEnd: ObjectEnd): { end: number; open: boolean } {
   let at = from;
   while (text[at] === ' ' || text[at] === '\t') at++;
   if (text[at] !== '{') return { end: nextLabel(text, from), open: at >= text.length };
-  const close = endOfObject(text, at);
+  const close = objectEnd(at);
   if (close !== -1) return { end: nextLabel(text, close), open: false };
   // Never closed: a label on a later line still starts something new.
   return { end: nextLabel(text, from), open: true };

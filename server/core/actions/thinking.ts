@@ -1,5 +1,5 @@
 /** The parts of a turn whose thinking stands between marks, as ChatML, Llama and Mistral models write it. */
-import { skipBlanks } from './byte-text';
+import { type ObjectEnd, objectEnds, skipBlanks } from './byte-text';
 import type { CallPart, Part } from './parts';
 
 const OPEN = ['<think>', '[THINK]'];
@@ -13,9 +13,9 @@ export interface CallRun {
 
 export interface CallFinder {
   /** The next calls at or after `from`. */
-  next(text: string, from: number): CallRun | null;
+  next(text: string, from: number, objectEnd: ObjectEnd): CallRun | null;
   /** Calls that begin right at `from`, where the turn begins to speak. */
-  first?(text: string, from: number): CallRun | null;
+  first?(text: string, from: number, objectEnd: ObjectEnd): CallRun | null;
 }
 
 /**
@@ -25,19 +25,22 @@ export interface CallFinder {
 export function splitThinking(text: string, startsInThought: boolean, finder: CallFinder): Part[] {
   let parts: Part[] = [];
   let at = 0;
+  const objectEnd = objectEnds(text);
+  const nextOpen = finderOf(text, OPEN);
+  const nextClose = finderOf(text, CLOSE);
   if (startsInThought && text !== '') {
-    const close = firstOf(text, CLOSE, 0);
+    const close = nextClose(0);
     parts.push({ kind: 'thought', start: 0, end: close.end, bodyStart: 0, bodyEnd: close.start });
     at = close.end;
   }
   let fresh = true;
   let run: CallRun | null | undefined;
   while (at < text.length) {
-    const first = fresh ? (finder.first?.(text, skipBlanks(text, at)) ?? null) : null;
-    if (run === undefined || (run !== null && run.start < at)) run = finder.next(text, at);
+    const first = fresh ? (finder.first?.(text, skipBlanks(text, at), objectEnd) ?? null) : null;
+    if (run === undefined || (run !== null && run.start < at)) run = finder.next(text, at, objectEnd);
     const calls = first ?? run;
-    const open = firstOf(text, OPEN, at);
-    const close = firstOf(text, CLOSE, at);
+    const open = nextOpen(at);
+    const close = nextClose(at);
     const callAt = calls?.start ?? text.length;
     if (close.start < open.start && close.start < callAt) {
       // Closed and never opened: all of it up to here was thinking, calls in it included.
@@ -46,7 +49,7 @@ export function splitThinking(text: string, startsInThought: boolean, finder: Ca
       fresh = true;
     } else if (open.start < callAt) {
       if (open.start > at) parts.push(words(at, open.start));
-      const end = firstOf(text, CLOSE, open.end);
+      const end = nextClose(open.end);
       parts.push({ kind: 'thought', start: open.start, end: end.end, bodyStart: open.end, bodyEnd: end.start });
       at = end.end;
       fresh = true;
@@ -62,12 +65,20 @@ export function splitThinking(text: string, startsInThought: boolean, finder: Ca
 
 const words = (start: number, end: number): Part => ({ kind: 'text', start, end, bodyStart: start, bodyEnd: end });
 
-/** The first of the marks; an empty place at the end of the text when there is none. */
-function firstOf(text: string, marks: readonly string[], from: number): { start: number; end: number } {
-  let found = { start: text.length, end: text.length };
-  for (const mark of marks) {
-    const start = text.indexOf(mark, from);
-    if (start !== -1 && start < found.start) found = { start, end: start + mark.length };
-  }
-  return found;
+interface Mark {
+  start: number;
+  end: number;
+}
+
+/** The first of the marks at or behind a place that only grows; an empty place at the end of the text when there is none. */
+function finderOf(text: string, marks: readonly string[]): (from: number) => Mark {
+  const found = marks.map((): Mark => ({ start: -1, end: -1 }));
+  return (from) => {
+    marks.forEach((mark, k) => {
+      if ((found[k] as Mark).start >= from) return;
+      const start = text.indexOf(mark, from);
+      found[k] = start === -1 ? { start: text.length, end: text.length } : { start, end: start + mark.length };
+    });
+    return found.reduce((first, mark) => (mark.start < first.start ? mark : first));
+  };
 }

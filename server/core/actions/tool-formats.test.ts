@@ -347,3 +347,21 @@ describe('a harmony turn', () => {
     );
   });
 });
+
+describe('a policy that loops', () => {
+  it.each(ACTION_FORMATS)('to the end of a long turn is read in time that grows with its length: %s', (format) => {
+    // Of each, reading every mark anew from where it stands would take minutes.
+    const loops = [
+      '\n',
+      '<tool_call>{',
+      '</think>',
+      '<think>',
+      '[TOOL_CALLS]{',
+      '[TOOL_CALLS] [',
+      '<|python_tag|>{',
+      '\nAction: {',
+    ];
+    for (const loop of [...loops, ' to=a<|message|>{', '<|start|>', '{"name":"a","arguments":{}};'])
+      expect(read(format, loop.repeat(Math.ceil(200_000 / loop.length)), { finish: 'length' }).answer).toBeNull();
+  });
+});
