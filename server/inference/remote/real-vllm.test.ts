@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemAmbient } from '../../core/ambient';
 import { Cancelled, Invalid, NotFound } from '../../core/errors';
+import type { BackendCheck } from '../../core/inference';
 import { silentLogger } from '../../observability/logger';
 import type { GenerationRequest, GenerationResult, InferenceBackend, SamplingOptions } from '../backend';
 import { EmbeddedBackend } from '../embedded/embedded-backend';
@@ -13,7 +14,9 @@ import { writeTinyCheckpoint, writeTinyLora } from '../testing/checkpoint';
 import { describeBackend, PLAIN } from '../testing/conformance';
 import { type RealServer, startVllm } from '../testing/real-servers';
 import { writeTinyModel } from '../testing/tiny-model';
+import { checkServer } from './check';
 import { createHttpClient } from './http-client';
+import { PROTOCOLS } from './protocols';
 import { RemoteBackend } from './remote-backend';
 import { vllm } from './vllm';
 
@@ -21,8 +24,8 @@ const program = process.env.STUDIO_TEST_VLLM ?? '';
 const CONTEXT = 4096;
 const SHAPE = { context: CONTEXT, heads: 2, ownOutput: true };
 const TOLERANCE = 1e-3;
-/** llama.cpp keeps keys and values in 16 bits; vLLM's numbers are those of float32 to six digits. */
-const TEACHER_TOLERANCE = 2e-2;
+/** llama.cpp keeps keys and values in 16 bits, vLLM here in 32: single tokens differ by a few hundredths. Other weights differ by one and more. */
+const TEACHER_TOLERANCE = { mean: 5e-3, most: 0.1 };
 /** Limit against hanging: two cores may be busy with something else. */
 const HANG_MS = 600_000;
 
@@ -47,17 +50,16 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
     const options = { name: 'teacher', threads: 1, logger: silentLogger, maxSequences: 2, contextLength: CONTEXT };
     return EmbeddedBackend.open({ ...options, modelPath });
   };
+  let check: BackendCheck;
+  const shared = { key: null, model: null, tokenizerFolder: null, logger: silentLogger, ambient: systemAmbient() };
   const open = (): Promise<RemoteBackend> =>
     RemoteBackend.open({
+      ...shared,
       name: 'vllm',
       url: server.url,
       protocol: vllm,
-      model: null,
-      tokenizerFolder: null,
       maxInFlight: 32,
-      logger: silentLogger,
-      ambient: systemAmbient(),
-      capabilities: { seeded: true },
+      capabilities: check.capabilities,
     });
 
   beforeAll(async () => {
@@ -71,12 +73,33 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
     await writeTinyLora(path('lora-cut'), { seed: 3 });
     await writeFile(join(path('lora-cut'), 'adapter_model.safetensors'), 'cut');
     server = await startVllm(program, path('seed-1'), { contextLength: CONTEXT });
+    const about = { url: server.url, kind: null, contextLength: null, backendName: 'vllm', protocols: PROTOCOLS };
+    check = await checkServer({ ...shared, ...about });
   }, HANG_MS);
   afterAll(async () => {
     for (const one of teachers.values()) await (await one).close();
     await server?.stop();
     await rm(folder, { recursive: true, force: true });
   }, HANG_MS);
+
+  it('passes the check, which finds out what it can do', () => {
+    expect(check.items.filter(({ status }) => status !== 'pass').map(({ id, says }) => `${id}: ${says}`)).toEqual([
+      expect.stringContaining('embeddings'),
+    ]);
+    expect(check).toMatchObject({ ok: true, kind: 'vllm', serverVersion: expect.stringMatching(/^\d+\.\d+/) });
+    expect(check.capabilities).toMatchObject({
+      tokenIds: true,
+      logprobs: 'raw',
+      canScore: true,
+      entropy: false,
+      constraints: ['json_schema', 'regex', 'grammar', 'choice'],
+      weightSources: ['checkpoint', 'lora', 'external'],
+      canPause: true,
+      seeded: true,
+      embeddings: false,
+      contextLength: CONTEXT,
+    });
+  });
 
   describeBackend('conformance', open, {
     logprobTolerance: TOLERANCE,
@@ -107,19 +130,34 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
       const text = await (await fetch(`${server.url}/metrics`)).text();
       return Number(/^vllm:num_requests_running\{[^}]*\} (\S+)/m.exec(text)?.[1]);
     };
-    const untilRunning = (count: number) =>
-      expect.poll(running, { timeout: 60_000, interval: 20 }).toBeGreaterThanOrEqual(count);
+    /** Far from the end token: sixteen of these keep the engine busy for seconds. */
+    const LONG = { temperature: 0.2, maxTokens: 2000 };
+    const underWay = () =>
+      generate(...Array.from({ length: 16 }, (_, seed) => request({ ...LONG, seed }))).finally(() => {
+        busy = false;
+      });
+    let busy = false;
+    const untilRunning = async () => {
+      busy = true;
+      await expect.poll(running, { timeout: 60_000, interval: 20 }).toBeGreaterThan(0);
+      expect(busy).toBe(true);
+    };
     /** Positions [start, end) have the numbers that the model gives them. */
     const expectNumbersOf = async (
       model: Pick<InferenceBackend, 'getLogprobs'>,
       { ids, logprobs }: GenerationResult,
       start = 0,
       end = ids.length,
+      before = prompt,
     ) => {
-      const promptIds = Int32Array.of(...prompt, ...ids.subarray(0, start));
+      const promptIds = Int32Array.of(...before, ...ids.subarray(0, start));
       const [scores] = await model.getLogprobs([{ promptIds, completionIds: ids.slice(start, end) }]);
-      for (let k = start; k < end; k++)
-        expect(Math.abs((scores?.logprobs[k - start] ?? 0) - (logprobs[k] ?? 0))).toBeLessThan(TEACHER_TOLERANCE);
+      const differences = Array.from(scores?.logprobs ?? [], (value, k) =>
+        Math.abs(value - (logprobs[start + k] ?? 0)),
+      );
+      expect(differences).toHaveLength(end - start);
+      expect(Math.max(...differences)).toBeLessThan(TEACHER_TOLERANCE.most);
+      expect(differences.reduce((a, b) => a + b, 0) / differences.length).toBeLessThan(TEACHER_TOLERANCE.mean);
     };
     const loadSeed = (seed: number, version: string, inFlight?: 'drain' | 'interrupt') =>
       backend.updateWeights({ source: { kind: 'checkpoint', path: path(`seed-${seed}`) }, version, inFlight });
@@ -143,10 +181,7 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
       await expectNumbersOf(second, await one(request()));
       const after = await one(long);
       expect(after.weightVersions).toEqual([{ version: 'two', start: 0, end: after.ids.length }]);
-      const [scores] = await second.getLogprobs([{ promptIds: long.promptIds, completionIds: after.ids }]);
-      after.ids.forEach((_, k) => {
-        expect(Math.abs((scores?.logprobs[k] ?? 0) - (after.logprobs[k] ?? 0))).toBeLessThan(TEACHER_TOLERANCE);
-      });
+      await expectNumbersOf(second, after, 0, after.ids.length, long.promptIds);
     });
 
     it('keeps the old weights when new ones cannot be loaded', async () => {
@@ -194,10 +229,10 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
     it('lets requests under way end with the old weights, and those that come after have the new ones', async () => {
       const [first, second] = [await teacher(1), await teacher(2)];
       await loadSeed(1, 'drained');
-      const under = generate(...Array.from({ length: 16 }, (_, seed) => request({ seed, maxTokens: 600 })));
-      await untilRunning(8);
+      const under = underWay();
+      await untilRunning();
       const update = loadSeed(2, 'fresh');
-      await sleep(20);
+      await expect.poll(() => backend.trouble(), { interval: 5 }).toContain('takes the weights fresh');
       const late = one(request({ seed: 99 }));
       const results = await under;
       await update;
@@ -211,9 +246,8 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
     it('interrupts requests under way and goes on with the new weights: spans and numbers fit each token', async () => {
       const [first, second] = [await teacher(1), await teacher(2)];
       await loadSeed(1, 'early');
-      const under = generate(...Array.from({ length: 16 }, (_, seed) => request({ seed, maxTokens: 1200 })));
-      await untilRunning(8);
-      await sleep(300);
+      const under = underWay();
+      await untilRunning();
       await loadSeed(2, 'late', 'interrupt');
       const results = await under;
       const mixed = results.filter(({ weightVersions }) => weightVersions.length > 1);
@@ -252,9 +286,9 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
 
     it('stops a request in the engine when it is cancelled', async () => {
       const stop = new AbortController();
-      const requests = Array.from({ length: 8 }, (_, seed) => request({ seed, maxTokens: 4000 }, stop.signal));
+      const requests = Array.from({ length: 8 }, (_, seed) => request({ ...LONG, seed, maxTokens: 4000 }, stop.signal));
       const settled = backend.generate(requests);
-      await untilRunning(8);
+      await untilRunning();
       stop.abort();
       for (const result of await settled)
         expect(result.status === 'rejected' ? result.reason : null).toBeInstanceOf(Cancelled);

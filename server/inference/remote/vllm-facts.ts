@@ -20,7 +20,7 @@ export interface VllmFacts extends ServerFacts {
   servedModel: string;
   /** Folder of the base weights, as the server sees it, while `version` is the label; null when nobody here knows. Changed by an update. */
   checkpoint: { path: string; version: string } | null;
-  /** `cuda`, `cpu` and the like; null where the server does not tell. */
+  /** `cuda`, `cpu` or the like; null where the server does not tell. */
   device: string | null;
 }
 
@@ -120,7 +120,7 @@ async function serverInfo(http: HttpClient): Promise<{ model: Record<string, unk
   const { body } = await http.getJson('/server_info?config_format=json', { accept: [404, 422] });
   const config = isObject(body) ? body.vllm_config : null;
   if (!isObject(config) || !isObject(config.model_config)) return null;
-  const device = isObject(config.device_config) ? config.device_config.device_type : null;
+  const { device_type, device = device_type } = isObject(config.device_config) ? config.device_config : {};
   return { model: config.model_config, device: typeof device === 'string' ? device : null };
 }
 

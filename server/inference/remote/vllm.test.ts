@@ -31,7 +31,7 @@ const MODE = (mode: string) => ({
   body: {
     vllm_config: {
       model_config: { logprobs_mode: mode, max_logprobs: 20 },
-      device_config: { device: 'cpu', device_type: 'cpu' },
+      device_config: { device: 'cpu' },
     },
   },
 });
