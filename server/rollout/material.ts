@@ -12,7 +12,9 @@ import { isTransient } from '../core/errors';
 import { SCORER_NAMES } from '../core/rewards/registry';
 import { parseSkill } from '../core/skills/parse';
 import type { Skill } from '../core/skills/skill';
+import { chooseFormat } from '../harness/choose-format';
 import { Session, type SessionStore } from '../harness/session';
+import { turnConstraint } from '../harness/turn-limits';
 import type { InferenceBackend } from '../inference/backend';
 import type { Metrics } from '../observability/metrics';
 import type { SandboxPool } from '../sandbox/sandbox';
@@ -133,6 +135,18 @@ export class Material {
     if (!health.ok) return { ...health, modelName: null };
     const { modelName } = await backend.capabilities();
     return { ...health, modelName };
+  }
+
+  /**
+   * Looks whether the turns a skill asks for can be had from a backend; returns what a reader of the run must know of
+   * their form, or null. Throws Invalid when they cannot.
+   */
+  async planTurns(name: string, skill: Skill): Promise<string | null> {
+    const backend = await this.backendOf(name);
+    const { format, notice } = await chooseFormat(backend, skill.actionFormat);
+    const tools = this.options.tools.schemas(skill.availableTools);
+    turnConstraint(skill, { format, tools, startsInThought: false }, backend, await backend.capabilities());
+    return notice;
   }
 
   /** Why requests to an open backend wait, as a sentence; null when they do not, or it is not open. */

@@ -3,6 +3,7 @@ import type { Database } from '../../db/connection';
 import type { Ambient } from '../core/ambient';
 import { Forbidden } from '../core/errors';
 import type { BackendCheck, RemoteKind } from '../core/inference';
+import type { Skill } from '../core/skills/skill';
 import type { BackendHistory } from '../core/views';
 import type { Role } from '../core/vocabulary';
 import { ROLES } from '../core/vocabulary';
@@ -37,6 +38,11 @@ export interface RunningProcess {
   runLogGrew(runId: string): void;
   backendHealth(name: string): Promise<{ ok: boolean; message: string; modelName: string | null }>;
   /**
+   * Looks whether the turns a skill asks for can be had from the backend; returns what a reader of the run must know of
+   * their form, or null. Throws Invalid when they cannot.
+   */
+  planTurns(backendName: string, skill: Skill): Promise<string | null>;
+  /**
    * The backend of that name as it serves now, opened when it is not yet (which waits for a model to load); weights, pause
    * and scores go through it. Throws from the error family.
    */
@@ -63,6 +69,8 @@ export interface ServerToCheck {
   /** In tokens, for servers that do not tell. */
   contextLength: number | null;
   key: string | null;
+  /** Sent to no server: it signs. */
+  controlKey: string | null;
 }
 
 /** The first line of every verb. A role covers all roles before it in ROLES. */

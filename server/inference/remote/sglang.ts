@@ -9,6 +9,7 @@ import { broken, readIds, where } from './server-probe';
 import { describeSglang, sglangFacts } from './sglang-facts';
 import { generateOnSglang, scoreOnSglang } from './sglang-generate';
 import { sglangWeights } from './sglang-weights';
+import { wireMessages } from './wire-messages';
 
 const HEALTH_TIMEOUT_MS = 5000;
 
@@ -73,5 +74,5 @@ async function applyTemplate(
       `${where(http)} renders its chat template only up to where an answer begins; for anything else give the folder with the model's tokenizer files.`,
     );
   const described = tools.map((tool) => ({ type: 'function', function: tool }));
-  return tokens(http, { messages, ...(described.length > 0 && { tools: described }) });
+  return tokens(http, { messages: wireMessages(messages), ...(described.length > 0 && { tools: described }) });
 }

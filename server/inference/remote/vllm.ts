@@ -9,6 +9,7 @@ import { describeVllm, type VllmFacts, vllmFacts, where } from './vllm-facts';
 import { generateOnVllm } from './vllm-generate';
 import { scoreOnVllm } from './vllm-score';
 import { vllmWeights } from './vllm-weights';
+import { wireMessages } from './wire-messages';
 
 const HEALTH_TIMEOUT_MS = 5000;
 
@@ -62,7 +63,7 @@ async function tokenize(http: HttpClient, request: Record<string, unknown>): Pro
 
 function templateFields(messages: ChatMessage[], { addGenerationPrompt, tools = [] }: TemplateOptions) {
   return {
-    messages,
+    messages: wireMessages(messages),
     add_generation_prompt: addGenerationPrompt,
     // An empty list is refused.
     ...(tools.length > 0 && { tools: tools.map((tool) => ({ type: 'function', function: tool })) }),

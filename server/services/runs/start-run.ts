@@ -57,7 +57,8 @@ export async function startRun({
     const problem = scoringProblem(skill, task, judge !== null);
     if (problem) throw new Invalid(`The dataset ${dataset.name} does not fit the skill ${skill.skillName}. ${problem}`);
   }
-  const notices = runNotices(skill, readRunOptions(options), tasks);
+  const form = await ctx.process.planTurns(backend.name, skill);
+  const notices = [...(form === null ? [] : [form]), ...runNotices(skill, readRunOptions(options), tasks)];
 
   const runId = ambient.newId('run');
   const seed = wanted.seed ?? Math.floor(ambient.random() * 2 ** 31);

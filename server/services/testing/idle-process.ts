@@ -11,6 +11,7 @@ export function idleProcess(parts: Partial<RunningProcess> = {}): RunningProcess
     trouble: () => null,
     runLogGrew: () => undefined,
     backendHealth: async () => ({ ok: true, message: '', modelName: null }),
+    planTurns: async () => null,
     backendLive: async (name) => {
       throw new NotFound(`No backend called ${name} is open in this test.`);
     },
