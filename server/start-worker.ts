@@ -5,7 +5,7 @@ import type { Ambient } from './core/ambient';
 import { isStudioError } from './core/errors';
 import type { Environment } from './env';
 import { checkServer } from './inference/remote/check';
-import { PROTOCOLS } from './inference/remote/protocols';
+import { protocolsWith } from './inference/remote/protocols';
 import type { Logger } from './observability/logger';
 import { metrics } from './observability/metrics';
 import { databaseStore } from './rollout/database-store';
@@ -86,12 +86,14 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
       wakeWorkers: () => worker.wake(),
       cancelRun: (runId) => worker.cancelRun(runId),
       trouble: (backendName) => worker.trouble ?? material.trouble(backendName),
+      planTurns: (name, skill) => material.planTurns(name, skill),
       backendLive: (name) => material.backendOf(name),
       backendHistory: (name) => history.history(name),
-      checkServer: ({ url, kind, model, tokenizer, contextLength, key }) =>
+      checkServer: ({ url, kind, model, tokenizer, contextLength, key, controlKey }) =>
         checkServer({
           url,
           key,
+          controlKey,
           kind: kind === 'auto' ? null : kind,
           model,
           tokenizerFolder: tokenizer,
@@ -99,7 +101,7 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
           backendName: 'being checked',
           logger,
           ambient,
-          protocols: PROTOCOLS,
+          protocols: protocolsWith(controlKey),
         }),
       backendHealth: async (name) => {
         try {

@@ -144,6 +144,7 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
         trouble: () => null,
         runLogGrew,
         backendHealth: async () => STARTING,
+        planTurns: () => Promise.reject(new Unavailable(STARTING.message)),
         backendLive: () => Promise.reject(new Unavailable(STARTING.message)),
         checkServer: () => Promise.reject(new Unavailable(STARTING.message)),
         backendHistory: () => ({ stepMs: 0, replicas: [] }),
