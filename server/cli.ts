@@ -3,7 +3,7 @@ import { access, readFile } from 'node:fs/promises';
 import { basename, extname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command, CommanderError, Option } from 'commander';
-import { addBackendCommands } from './commands/backend-commands';
+import { addBackendCommands, type KeySources } from './commands/backend-commands';
 import { answers, connect, type StudioClient } from './commands/client';
 import { exportRun, leftOut } from './commands/export';
 import { addLossOptions, runLoss } from './commands/loss';
@@ -147,7 +147,7 @@ addBackendCommands(program, {
   withClient,
   print,
   tell: (line) => void process.stderr.write(`${line}\n`),
-  readKey,
+  readKeys,
   endWith: (exitCode) => {
     process.exitCode = exitCode;
   },
@@ -244,15 +244,23 @@ async function readTextFile(file: string): Promise<string> {
   }
 }
 
-/** Without blanks around it; the name of the variable may be told, its text never. */
-async function readKey({ keyEnv, keyStdin }: { keyEnv?: string; keyStdin?: boolean }): Promise<string | undefined> {
+async function readKeys({ keyEnv, keyStdin, controlKeyEnv }: KeySources) {
   if (keyEnv !== undefined && keyStdin) throw new Invalid('Give the key by --key-env or by --key-stdin, not by both.');
-  if (keyEnv !== undefined) {
-    const key = process.env[keyEnv]?.trim();
-    if (!key) throw new Invalid(`The environment variable ${keyEnv} that --key-env names is empty or not set.`);
-    return key;
-  }
-  if (!keyStdin) return undefined;
+  return {
+    controlKey: keyFromEnvironment('--control-key-env', controlKeyEnv),
+    key: keyStdin ? await keyFromStandardInput() : keyFromEnvironment('--key-env', keyEnv),
+  };
+}
+
+/** Without blanks around it; the name of the variable may be told, its text never. */
+function keyFromEnvironment(option: string, name: string | undefined): string | undefined {
+  if (name === undefined) return undefined;
+  const key = process.env[name]?.trim();
+  if (!key) throw new Invalid(`The environment variable ${name} that ${option} names is empty or not set.`);
+  return key;
+}
+
+async function keyFromStandardInput(): Promise<string> {
   process.stdin.setEncoding('utf8');
   let text = '';
   for await (const part of process.stdin) text += part;

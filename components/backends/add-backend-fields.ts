@@ -8,6 +8,8 @@ export interface AddBackendFields {
   kind: string;
   model: string;
   key: string;
+  /** Signs requests for new weights; of trtllm-serve alone. */
+  controlKey: string;
   tokenizer: string;
   contextLength: string;
   maxInFlight: string;
@@ -19,15 +21,18 @@ export const EMPTY_FIELDS: AddBackendFields = {
   kind: 'auto',
   model: '',
   key: '',
+  controlKey: '',
   tokenizer: '',
   contextLength: '',
   maxInFlight: '',
 };
 
-export function readAddBackend(fields: AddBackendFields) {
+/** @param found what was asked last, and what it is; null before */
+export function readAddBackend(fields: AddBackendFields, found: { url: string; kind: RemoteKind | null } | null) {
   const urls = fields.urls.split(/[\s,]+/).filter((part) => part !== '');
   const wrongUrl = urls.find((url) => !isHttpUrl(url)) ?? null;
   const kind: RemoteKind | 'auto' = REMOTE_KINDS.find((known) => known === fields.kind) ?? 'auto';
+  const takesControlKey = (kind === 'auto' && found?.url === urls[0] ? found?.kind : kind) === 'tensorrt-llm';
   const numbers = { contextLength: wholeNumber(fields.contextLength), maxInFlight: wholeNumber(fields.maxInFlight) };
   const wrongNumber =
     numbers.contextLength === 'wrong' ? 'contextLength' : numbers.maxInFlight === 'wrong' ? 'maxInFlight' : null;
@@ -37,11 +42,13 @@ export function readAddBackend(fields: AddBackendFields) {
     ...(fields.tokenizer.trim() ? { tokenizer: fields.tokenizer.trim() } : {}),
     ...(typeof numbers.contextLength === 'number' ? { contextLength: numbers.contextLength } : {}),
     ...(fields.key ? { key: fields.key } : {}),
+    ...(takesControlKey && fields.controlKey ? { controlKey: fields.controlKey } : {}),
   };
   return {
     urls,
     wrongUrl,
     wrongNumber,
+    takesControlKey,
     ok: urls.length > 0 && wrongUrl === null && wrongNumber === null,
     check: (url: string) => ({ url, ...given }),
     add: (unchecked: boolean) => ({

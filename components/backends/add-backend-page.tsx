@@ -11,7 +11,7 @@ import { PageHeader } from '@/components/ui/page-header';
 import { Panel } from '@/components/ui/panel';
 import { useErrorSentence } from '@/components/ui/query-view';
 import { EmptyState, Notice } from '@/components/ui/state';
-import { REMOTE_KINDS } from '@/server/core/inference';
+import { REMOTE_KINDS, type RemoteKind } from '@/server/core/inference';
 import { type AddBackendFields, EMPTY_FIELDS, readAddBackend, suggestedName } from './add-backend-fields';
 import { CheckList } from './check-list';
 
@@ -25,7 +25,10 @@ export function AddBackendPage() {
   const sentence = useErrorSentence();
   const mayAdd = useMay('operator');
   const [fields, setFields] = useState<AddBackendFields>(EMPTY_FIELDS);
-  const check = useMutation(trpc.backends.check.mutationOptions(ON_ITS_OWN));
+  const [found, setFound] = useState<{ url: string; kind: RemoteKind | null } | null>(null);
+  const check = useMutation(
+    trpc.backends.check.mutationOptions({ ...ON_ITS_OWN, onSuccess: ({ kind }, { url }) => setFound({ url, kind }) }),
+  );
   const add = useMutation(
     trpc.backends.add.mutationOptions({
       ...ON_ITS_OWN,
@@ -35,7 +38,7 @@ export function AddBackendPage() {
       },
     }),
   );
-  const read = readAddBackend(fields);
+  const read = readAddBackend(fields, found);
   const set = (field: keyof AddBackendFields) => (event: { target: { value: string } }) => {
     // What was found out belongs to the address it was asked of.
     if (field !== 'name') check.reset();
@@ -103,6 +106,20 @@ export function AddBackendPage() {
                 />
               )}
             </Field>
+            {read.takesControlKey ? (
+              <Field label={t('controlKey')} hint={t('controlKeyHint')}>
+                {(wiring) => (
+                  <TextInput
+                    {...wiring}
+                    type="password"
+                    autoComplete="new-password"
+                    value={fields.controlKey}
+                    maxLength={4096}
+                    onChange={set('controlKey')}
+                  />
+                )}
+              </Field>
+            ) : null}
             <details>
               <summary className="cursor-pointer text-sm text-ink-2">{t('more')}</summary>
               <div className="mt-2 flex flex-col gap-3">

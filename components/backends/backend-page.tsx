@@ -199,7 +199,7 @@ function CheckAgain({ name }: { name: string }) {
 
 function Capabilities({ backend }: { backend: BackendDetail }) {
   const t = useTranslations('backend.can');
-  const { capabilities, hasKey } = backend;
+  const { capabilities, hasKey, hasControlKey } = backend;
   if (!capabilities) return <p className="px-4 py-4 text-ink-2">{t('unknown')}</p>;
   const yes = (value: boolean) => (value ? t('yes') : t('no'));
   const facts: [name: string, value: string][] = [
@@ -214,6 +214,9 @@ function Capabilities({ backend }: { backend: BackendDetail }) {
     [t('contextLength'), t('tokens', { tokens: count(capabilities.contextLength) })],
     [t('maxInFlight'), count(capabilities.maxInFlight)],
     ...(backend.replicas.length > 0 ? ([[t('key'), hasKey ? t('keySet') : ABSENT]] as [string, string][]) : []),
+    ...(backend.kind === 'tensorrt-llm'
+      ? ([[t('controlKey'), hasControlKey ? t('keySet') : ABSENT]] as [string, string][])
+      : []),
   ];
   return (
     <dl className="grid grid-cols-[minmax(8rem,auto)_1fr] gap-x-3 gap-y-1 px-4 py-2.5">

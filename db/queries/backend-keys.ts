@@ -3,8 +3,11 @@ import { and, eq, isNull, notInArray } from 'drizzle-orm';
 import type { Queryable, Tx } from '../connection';
 import { backendKeys } from '../schema';
 
+/** Stands where an address would, and can be none: the key that signs requests for new weights, the same for all replicas. */
+export const CONTROL = 'control';
+
 export interface SealedKey {
-  /** Null: for all replicas that have none of their own. */
+  /** Null: for all replicas that have none of their own. CONTROL: sent to none, signs for all. */
   url: string | null;
   ciphertext: Uint8Array;
 }
@@ -44,10 +47,10 @@ export async function removeBackendKey(tx: Tx, input: { backendId: string; url: 
   return rows.length > 0;
 }
 
-/** Forgets the keys of replicas that are no more; the key for all stays. */
+/** Forgets the keys of replicas that are no more; the key for all and the control key stay. */
 export async function keepKeysOf(tx: Tx, input: { backendId: string; urls: readonly string[] }): Promise<void> {
   // A null address is in no list, so the key for all is not touched.
   await tx
     .delete(backendKeys)
-    .where(and(eq(backendKeys.backendId, input.backendId), notInArray(backendKeys.url, [...input.urls])));
+    .where(and(eq(backendKeys.backendId, input.backendId), notInArray(backendKeys.url, [CONTROL, ...input.urls])));
 }

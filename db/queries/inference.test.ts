@@ -3,7 +3,7 @@ import { fixedAmbient } from '../../server/core/ambient';
 import { Conflict } from '../../server/core/errors';
 import { describeOnBothDatabases, type TestDatabase } from '../testing/database';
 import { type SeededRun, seedRun } from '../testing/seed';
-import { keepKeysOf, listBackendKeys, removeBackendKey, saveBackendKey } from './backend-keys';
+import { CONTROL, keepKeysOf, listBackendKeys, removeBackendKey, saveBackendKey } from './backend-keys';
 import { getBackend, listBackends, removeBackend, saveBackend } from './catalog';
 import { requeueTrajectory } from './give-back';
 import { getRun } from './runs';
@@ -45,7 +45,7 @@ describeOnBothDatabases('what belongs to a backend', (open) => {
   const newest = async (nowMs: number) =>
     (await listWeightUpdates(database.db, { backendId, nowMs, limit: 1 })).items[0];
 
-  it('keeps one key a replica and one for all', async () => {
+  it('keeps one key a replica, one for all and one that signs', async () => {
     const keys = async () =>
       (await listBackendKeys(database.db, backendId))
         .map(({ url, ciphertext }) => `${url} ${ciphertext.join()}`)
@@ -57,15 +57,18 @@ describeOnBothDatabases('what belongs to a backend', (open) => {
         ['http://b', 3],
         [null, 4],
         ['http://a', 5],
+        [CONTROL, 6],
       ] as const)
         await saveBackendKey(tx, { backendId, url, ciphertext: Uint8Array.of(byte), nowMs: 1 });
     });
-    expect(await keys()).toEqual(['http://a 5', 'http://b 3', 'null 4']);
+    expect(await keys()).toEqual(['control 6', 'http://a 5', 'http://b 3', 'null 4']);
     await database.db.transaction((tx) => keepKeysOf(tx, { backendId, urls: ['http://a'] }));
-    expect(await keys()).toEqual(['http://a 5', 'null 4']);
+    expect(await keys()).toEqual(['control 6', 'http://a 5', 'null 4']);
     expect(await database.db.transaction((tx) => removeBackendKey(tx, { backendId, url: null }))).toBe(true);
     expect(await database.db.transaction((tx) => removeBackendKey(tx, { backendId, url: null }))).toBe(false);
     await database.db.transaction((tx) => keepKeysOf(tx, { backendId, urls: [] }));
+    expect(await keys()).toEqual(['control 6']);
+    expect(await database.db.transaction((tx) => removeBackendKey(tx, { backendId, url: CONTROL }))).toBe(true);
     expect(await keys()).toEqual([]);
   });
 

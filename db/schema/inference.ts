@@ -12,7 +12,7 @@ export const backendKeys = pgTable(
     backendId: text('backend_id')
       .notNull()
       .references(() => backends.id),
-    /** The replica it is for; null for all that have none of their own. */
+    /** The replica it is for; null for all that have none of their own; `control` (see queries/backend-keys.ts) for the control key. */
     url: text('url'),
     /** Sealed with the studio's secret key; never in clear. */
     ciphertext: bytea('ciphertext').notNull(),

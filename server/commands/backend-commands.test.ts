@@ -55,7 +55,7 @@ beforeEach(() => {
 });
 
 /** Runs one command as the command line would; what it printed, told, and the exit code it asked for. */
-async function run(words: string[], { lasting = true, key = undefined as string | undefined } = {}) {
+async function run(words: string[], { lasting = true, ...keys }: { lasting?: boolean; key?: string } = {}) {
   const printed: string[] = [];
   const told: string[] = [];
   let exitCode = 0;
@@ -64,7 +64,7 @@ async function run(words: string[], { lasting = true, key = undefined as string 
     withClient: (use) => use(lasting ? client : { ...client, url: null }),
     print: (line) => void printed.push(line),
     tell: (line) => void told.push(line),
-    readKey: async () => key,
+    readKeys: async ({ controlKeyEnv }) => ({ ...keys, controlKey: controlKeyEnv && `value-of-${controlKeyEnv}` }),
     endWith: (code) => {
       exitCode = code;
     },
@@ -79,7 +79,7 @@ describe('studio backends check', () => {
   it('prints a list for people and ends with 0 when the server can be used', async () => {
     const { printed, exitCode } = await run(['backends', 'check', URL_A], { key: 'sk-1' });
     expect(asked).toEqual([
-      { url: URL_A, kind: 'auto', model: null, tokenizer: null, contextLength: null, key: 'sk-1' },
+      { url: URL_A, kind: 'auto', model: null, tokenizer: null, contextLength: null, key: 'sk-1', controlKey: null },
     ]);
     expect(printed).toEqual([
       `${URL_A}: vllm 0.15.0`,
@@ -125,6 +125,18 @@ describe('studio backends add and list', () => {
     expect((await run(['backends', 'list'])).printed[0]).toMatch(/^gpu \(default\): vllm at http:\/\/gpu-1:8000, /);
     const again = await run(['backends', 'add', 'gpu', URL_A, 'http://gpu-2:8000', '--json']);
     expect(JSON.parse(again.printed.join(''))).toMatchObject({ name: 'gpu', changed: false });
+  });
+
+  it('takes a control key for trtllm-serve, and for no other', async () => {
+    const words = [URL_A, '--control-key-env', 'TRT'];
+    const more = ['--kind', 'tensorrt-llm'];
+    found = { kind: 'tensorrt-llm' };
+    expect((await run(['backends', 'add', 'trt', ...words, ...more])).printed).toEqual(['trt']);
+    await run(['backends', 'check', ...words]);
+    expect(asked.map(({ controlKey }) => controlKey)).toEqual(['value-of-TRT', 'value-of-TRT']);
+    found = {};
+    await expect(run(['backends', 'check', ...words])).rejects.toThrow(`${URL_A} is of the kind vllm.`);
+    await expect(run(['backends', 'add', 'no', ...words])).rejects.toThrow('no is of the kind vllm.');
   });
 
   it('does not add a server whose check fails, unless it is not asked', async () => {

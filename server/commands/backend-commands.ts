@@ -15,11 +15,17 @@ export interface CommandSurroundings {
   print(line: string): void;
   /** For what is no result. */
   tell(line: string): void;
-  /** The key from the variable of that name, or from standard input; undefined when neither is asked for. */
-  readKey(given: { keyEnv?: string; keyStdin?: boolean }): Promise<string | undefined>;
+  /** The keys from the variables of those names, or from standard input; each undefined when it is not asked for. */
+  readKeys(given: KeySources): Promise<{ key?: string; controlKey?: string }>;
   /** The command ends with this exit code though nothing was thrown. */
   endWith(exitCode: number): void;
   signal: AbortSignal;
+}
+
+export interface KeySources {
+  keyEnv?: string;
+  keyStdin?: boolean;
+  controlKeyEnv?: string;
 }
 
 export function addBackendCommands(program: Command, around: CommandSurroundings): void {
@@ -40,16 +46,15 @@ function aboutServer(command: Command): Command {
     .option('--tokenizer <folder>', "folder with the model's tokenizer, for servers without routes for text")
     .option('--context-length <n>', 'in tokens, for servers that do not tell', wholeNumber(1))
     .option('--key-env <name>', "environment variable that holds the server's key")
-    .option('--key-stdin', "read the server's key from standard input");
+    .option('--key-stdin', "read the server's key from standard input")
+    .option('--control-key-env <name>', 'environment variable that holds the key for new weights on trtllm-serve');
 }
 
-interface AboutServer {
+interface AboutServer extends KeySources {
   kind: (typeof REMOTE_KINDS)[number] | 'auto';
   model?: string;
   tokenizer?: string;
   contextLength?: number;
-  keyEnv?: string;
-  keyStdin?: boolean;
 }
 
 const askedOf = ({ kind, model, tokenizer, contextLength }: AboutServer) => ({
@@ -59,14 +64,14 @@ const askedOf = ({ kind, model, tokenizer, contextLength }: AboutServer) => ({
   contextLength,
 });
 
-function addCheck(backends: Command, { withClient, readKey, print, endWith }: CommandSurroundings): void {
+function addCheck(backends: Command, { withClient, readKeys, print, endWith }: CommandSurroundings): void {
   aboutServer(backends.command('check <url>'))
     .description('Find out what a server is and can do. Nothing is stored. Exit code 1 when it cannot be used.')
     .option('--json', 'print one JSON object')
     .action(async (url: string, { json, ...about }: AboutServer & { json?: boolean }) => {
-      const key = await readKey(about);
+      const keys = await readKeys(about);
       await withClient(async (client) => {
-        const check = await client.checkServer({ url, ...askedOf(about), key });
+        const check = await client.checkServer({ url, ...askedOf(about), ...keys });
         if (json) print(JSON.stringify(snakeCase(check)));
         else for (const line of checkLines(check)) print(line);
         if (!check.ok) endWith(1);
@@ -103,9 +108,9 @@ function addAdd(backends: Command, around: CommandSurroundings): void {
     .option('--json', 'print one JSON object')
     .action(async (name: string, urls: string[], given: AboutServer & AddOptions) => {
       const { default: isDefault, unchecked = false, maxInFlight, json, ...about } = given;
-      const key = await around.readKey(about);
+      const keys = await around.readKeys(about);
       await around.withClient(async (client) => {
-        const wanted = { name, urls, ...askedOf(about), key, isDefault, unchecked, maxInFlight };
+        const wanted = { name, urls, ...askedOf(about), ...keys, isDefault, unchecked, maxInFlight };
         const saved = await client.addBackend(wanted);
         for (const line of losses(saved.checks)) around.tell(line);
         around.print(json ? JSON.stringify(snakeCase(saved)) : name);

@@ -249,6 +249,8 @@ export interface BackendDetail extends BackendSummary {
   replicas: ReplicaView[];
   /** Whether a key is stored for all replicas; never the key. */
   hasKey: boolean;
+  /** Whether a key that signs requests for new weights is stored; never the key. */
+  hasControlKey: boolean;
   /** Why stored keys cannot be read, as a sentence; null when they can, or when there are none. */
   keyProblem: string | null;
   /** Null while it does not answer and was never checked. */

@@ -5,7 +5,7 @@ import type { RemoteSettings } from '../core/inference-settings';
 import type { Logger } from '../observability/logger';
 import { createHttpClient, type HttpClient } from './remote/http-client';
 import type { MetricNames } from './remote/protocol';
-import { PROTOCOLS } from './remote/protocols';
+import { protocolsWith } from './remote/protocols';
 import { RemoteBackend } from './remote/remote-backend';
 import type { ReplicaSource } from './router/replica';
 import { ReplicaRouter } from './router/router';
@@ -16,6 +16,8 @@ export interface OpenRemoteOptions {
   settings: RemoteSettings;
   /** The key that goes to the server at this address alone. */
   keyFor(url: string): string | null;
+  /** Goes to no server: it signs requests for new weights where a kind of server wants that. */
+  controlKey?: string | null;
   logger: Logger;
   ambient: Ambient;
   /** A server was started again, or serves something else than when it was checked: the stored check is out of date. */
@@ -41,9 +43,9 @@ export function openRemote(options: OpenRemoteOptions): ReplicaRouter {
 }
 
 function sourceOf(url: string, options: OpenRemoteOptions): ReplicaSource {
-  const { name, kind, settings, keyFor, logger, ambient } = options;
+  const { name, kind, settings, keyFor, controlKey, logger, ambient } = options;
   const { model, tokenizer, contextLength, maxInFlight, logprobs, check } = settings;
-  const protocol = PROTOCOLS[kind];
+  const protocol = protocolsWith(controlKey)[kind];
   const key = keyFor(url);
   const checked = check?.capabilities ?? null;
   return {
@@ -53,6 +55,7 @@ function sourceOf(url: string, options: OpenRemoteOptions): ReplicaSource {
         name,
         url,
         key,
+        controlKey,
         protocol,
         model: model ?? null,
         tokenizerFolder: tokenizer ?? null,
@@ -66,7 +69,9 @@ function sourceOf(url: string, options: OpenRemoteOptions): ReplicaSource {
       if (check?.url === url && check.fingerprint !== backend.fingerprint) options.onRestart?.();
       return backend;
     },
-    ...(protocol.metrics && { metrics: metricsOf(protocol.metrics, createHttpClient({ backend: name, url, key })) }),
+    ...(protocol.metrics && {
+      metrics: metricsOf(protocol.metrics, createHttpClient({ backend: name, url, key, controlKey })),
+    }),
   };
 }
 

@@ -16,8 +16,8 @@ export interface OpenBackendOptions {
   threads: number;
   logger: Logger;
   ambient: Ambient;
-  /** The keys of a backend's servers, by address. Throws Unavailable when they cannot be read. */
-  keysOf(backendId: string): Promise<(url: string) => string | null>;
+  /** The keys of a backend's servers, by address, and the one that signs requests for new weights. Throw Unavailable when they cannot be read. */
+  keysOf(backendId: string): Promise<{ keyFor(url: string): string | null; controlKey(): string | null }>;
   /** A server of the backend was started again: what is stored of it may not hold any more. */
   serverRestarted(backendName: string): void;
 }
@@ -31,9 +31,17 @@ export async function openBackend(row: BackendRow, options: OpenBackendOptions):
       throw new Invalid(`The settings of the backend ${row.name} cannot be read. Add it again.`, {
         issues: settings.error.issues,
       });
-    const keyFor = await options.keysOf(row.id);
-    const onRestart = (): void => options.serverRestarted(row.name);
-    return openRemote({ name: row.name, kind: row.kind, settings: settings.data, keyFor, logger, ambient, onRestart });
+    const keys = await options.keysOf(row.id);
+    return openRemote({
+      name: row.name,
+      kind: row.kind,
+      settings: settings.data,
+      keyFor: keys.keyFor,
+      controlKey: keys.controlKey(),
+      logger,
+      ambient,
+      onRestart: () => options.serverRestarted(row.name),
+    });
   }
   const { modelPath } = row.settings;
   if (typeof modelPath !== 'string')

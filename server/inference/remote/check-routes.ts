@@ -6,7 +6,7 @@ import type { WeightRoutes } from './protocol';
 
 const SOURCES = { checkpoint: 'checkpoints', lora: 'LoRA adapters', external: 'a trainer that moves tensors itself' };
 
-/** Reads the label only: nothing is loaded or paused. */
+/** Reads the label, or has the key tried that signs: nothing is loaded or paused. */
 export async function checkWeights({
   http,
   protocol,
@@ -17,8 +17,11 @@ export async function checkWeights({
     return {
       routes,
       status: 'absent',
-      says: 'It offers no way to bring new weights; it serves what it was started with.',
+      says: facts.routes.has('control')
+        ? 'Its routes for new weights want a control key, and none was given; it serves what it was started with.'
+        : 'It offers no way to bring new weights; it serves what it was started with.',
     };
+  await routes.checkKey?.(http);
   const version = routes.keepsLabel === false ? null : await routes.version(http);
   const ways = routes.sources.map((source) => SOURCES[source]).join(', ');
   const label =

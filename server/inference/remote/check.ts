@@ -23,6 +23,8 @@ import type { TokenText } from './token-text';
 export interface ServerCheckOptions {
   url: string;
   key: string | null;
+  /** What the protocols sign with, so that nothing shown holds it. */
+  controlKey?: string | null;
   /** What a person says it is; null: found out. */
   kind: RemoteKind | null;
   /** Name the server knows its model by; null takes the one it serves. */
@@ -74,8 +76,8 @@ interface Found {
  * bad, away or something else throws nothing: the items say it.
  */
 export async function checkServer(options: ServerCheckOptions): Promise<BackendCheck> {
-  const { backendName: backend, url, key } = options;
-  const http = createHttpClient({ backend, url, key, connections: 64 });
+  const { backendName: backend, url, key, controlKey } = options;
+  const http = createHttpClient({ backend, url, key, controlKey, connections: 64 });
   try {
     return await new Checklist(options, http).run();
   } finally {
@@ -93,7 +95,7 @@ class Checklist {
   constructor(options: ServerCheckOptions, http: HttpClient) {
     this.#options = options;
     this.#http = http;
-    this.#redaction = new KeyRedaction(options.key);
+    this.#redaction = new KeyRedaction(options.key, options.controlKey);
     this.#server = `The backend ${http.backend} (${http.url})`;
   }
 

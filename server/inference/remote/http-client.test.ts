@@ -184,6 +184,18 @@ describe('the words of a server', () => {
     expect((await failure(http.getJson('/'))).message).toContain('[key]');
   });
 
+  it('never hold the control key either, which is sent to nobody', async () => {
+    const echo = `bad signature by c0ntrol-hush, key ${KEY}`;
+    const { http } = await answering(
+      (request, response) => reply(500, { error: `${echo} ${JSON.stringify(request.headers)}` })(request, response),
+      { controlKey: 'c0ntrol-hush' },
+    );
+    const error = await failure(http.postJson('/', {}, { headers: { 'x-signature': 'sha256=0' } }));
+    expect(error.message).toContain('bad signature by [key], key [key]');
+    expect(error.message).toContain('sha256=0');
+    expect(error.message).not.toContain('hush');
+  });
+
   it('are short, in one line, and harmless to a terminal and a page', async () => {
     const { http } = await answering(reply(500, { error: `\u001b[31mred\u0007\r\n\u202eabc ${'x'.repeat(1_000)}` }));
     const error = await failure(http.getJson('/'));

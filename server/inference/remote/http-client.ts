@@ -18,6 +18,8 @@ export interface HttpClientOptions {
   url: string;
   /** Sent as `Authorization: Bearer …`. */
   key?: string | null;
+  /** Signs some calls (see `CallOptions.headers`). Never sent; taken out of what the server says. */
+  controlKey?: string | null;
   /** Connections kept open at most. Default 1024. */
   connections?: number;
 }
@@ -79,13 +81,13 @@ class PooledClient implements HttpClient {
   readonly #headers: Record<string, string>;
   readonly #redaction: KeyRedaction;
 
-  constructor({ backend, url, key, connections = CONNECTIONS }: HttpClientOptions) {
+  constructor({ backend, url, key, controlKey, connections = CONNECTIONS }: HttpClientOptions) {
     const address = readAddress(backend, url);
     this.backend = backend;
     this.#basePath = address.pathname.replace(/\/+$/, '');
     this.url = address.origin + this.#basePath;
     this.#headers = { accept: 'application/json', ...(key && { authorization: `Bearer ${checkKey(backend, key)}` }) };
-    this.#redaction = new KeyRedaction(key);
+    this.#redaction = new KeyRedaction(key, controlKey);
     // A generation may take as long as it likes; what else must be there in time says so for itself.
     const connect = { timeout: CONNECT_TIMEOUT_MS };
     this.#pool = new Pool(address.origin, { connections, connect, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });

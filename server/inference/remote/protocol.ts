@@ -77,6 +77,8 @@ export interface WeightRoutes {
   load(http: HttpClient, source: WeightUpdate['source'], version: string): Promise<void>;
   /** Empties the prefix cache and makes sure of it; throws when it cannot be told that it is empty. */
   flush(http: HttpClient): Promise<void>;
+  /** Makes sure that the server takes the key that signs these calls, changing nothing there; absent where none does. Throws Forbidden. */
+  checkKey?(http: HttpClient): Promise<void>;
   /** Stamps the label; a server without labels keeps none and the backend remembers it. */
   stamp(http: HttpClient, version: string): Promise<void>;
 }

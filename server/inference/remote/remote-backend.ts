@@ -36,6 +36,8 @@ export interface RemoteOptions {
   name: string;
   url: string;
   key?: string | null;
+  /** The protocol signs with it. Never sent; kept out of what is told of the server. */
+  controlKey?: string | null;
   protocol: ServerProtocol;
   /** Name the server knows its model by; null takes the one it serves. */
   model: string | null;
@@ -87,8 +89,10 @@ export class RemoteBackend implements InferenceBackend {
 
   /** Throws from the error family when the server does not answer, is another kind, or its tokens cannot be read. */
   static async open(options: RemoteOptions): Promise<RemoteBackend> {
-    const { name, url, key, protocol, model, tokenizerFolder, maxInFlight, capabilities, ambient } = options;
-    const http = createHttpClient({ backend: name, url, key, connections: maxInFlight + MORE_CONNECTIONS });
+    const { name, url, key, controlKey, protocol, model, tokenizerFolder, maxInFlight, capabilities, ambient } =
+      options;
+    const connections = maxInFlight + MORE_CONNECTIONS;
+    const http = createHttpClient({ backend: name, url, key, controlKey, connections });
     const contextLength = capabilities?.contextLength ?? null;
     try {
       const server = await KnownServer.open({ http, protocol, model, contextLength, tokenizerFolder, ambient });

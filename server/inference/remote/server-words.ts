@@ -8,13 +8,15 @@ const SHOWN_CHARS = 300;
 const CONTROL = /[\p{Cc}\u2028\u2029]+/gu;
 const INVISIBLE = /[\p{Cf}\u200b]+/gu;
 
-/** Takes a key out of any text, also where the text has it escaped for JSON or for an address. */
+/** Takes keys out of any text, also where the text has them escaped for JSON or for an address. */
 export class KeyRedaction {
   readonly #pattern: RegExp | null;
   readonly #longest: number;
 
-  constructor(key: string | null | undefined) {
-    const forms = key ? [key, JSON.stringify(key).slice(1, -1), encodeURIComponent(key), base64(key)] : [];
+  constructor(...keys: (string | null | undefined)[]) {
+    const forms = keys.flatMap((key) =>
+      key ? [key, JSON.stringify(key).slice(1, -1), encodeURIComponent(key), base64(key)] : [],
+    );
     const distinct = [...new Set(forms)].sort((a, b) => b.length - a.length);
     this.#longest = distinct[0]?.length ?? 0;
     this.#pattern = distinct.length

@@ -4,7 +4,7 @@
  * is signed with it.
  */
 import { createHmac } from 'node:crypto';
-import { Unavailable } from '../../core/errors';
+import { Forbidden, isStudioError, Unavailable } from '../../core/errors';
 import type { HttpClient } from './http-client';
 import { isObject, writeJson } from './json-body';
 import type { WeightRoutes } from './protocol';
@@ -32,14 +32,32 @@ export function tensorrtWeights(facts: TensorrtFacts, controlKey: string): Weigh
       await control(http, controlKey, '/resume_memory', { tags: ['kv_cache'] });
       await checkEmpty(http, facts);
     },
+    // Memory of no kind is taken back. A server that wants at least one has read the signature before it says so.
+    checkKey: (http) => control(http, controlKey, '/resume_memory', { tags: [] }, [400, 422, 500]),
     stamp: () => Promise.resolve(),
   };
 }
 
-async function control(http: HttpClient, key: string, path: string, body: Record<string, unknown>): Promise<void> {
+async function control(
+  http: HttpClient,
+  key: string,
+  path: string,
+  body: Record<string, unknown>,
+  accept: number[] = [],
+): Promise<void> {
   // Over the very bytes that are sent.
   const signature = createHmac('sha256', key).update(writeJson(body)).digest('hex');
-  await http.postJson(path, body, { headers: { [HEADER]: `sha256=${signature}` }, timeoutMs: MEMORY_TIMEOUT_MS });
+  const headers = { [HEADER]: `sha256=${signature}` };
+  try {
+    await http.postJson(path, body, { headers, timeoutMs: MEMORY_TIMEOUT_MS, accept });
+  } catch (error) {
+    if (!isStudioError(error) || error.code !== 'forbidden') throw error;
+    throw new Forbidden(
+      `${where(http)} does not accept the control key: it answered POST ${path} with status ${error.details.status}. Give the control key that it was started with.`,
+      error.details,
+      { cause: error },
+    );
+  }
 }
 
 /** The last prompt of ours that the server has read is read again: none of it may come from the cache. */

@@ -8,10 +8,10 @@ import { Invalid } from '../../core/errors';
 import type { BackendCheck, RemoteKind } from '../../core/inference';
 import { requireRole, type ServiceContext } from '../context';
 import { parseInput } from '../inputs';
-import { readBackendKeys } from '../secrets/backend-keys';
+import { type BackendKeys, readBackendKeys } from '../secrets/backend-keys';
 import { addBackendInput, type RemoteBackendInput } from './backend-inputs';
 import { remoteSettingsOf, storedSettings, urlsOf } from './backend-settings';
-import { checkServers, requireOneBackend } from './check-servers';
+import { checkServers, type KeysOfServer, refuseControlKey, requireOneBackend } from './check-servers';
 import { saveBackend } from './save-backend';
 
 /** `changed` is false when everything is as it was. Throws Invalid with what the servers lack. */
@@ -29,30 +29,37 @@ export async function addBackend({
     const changed = await saveBackend(ctx, { name, kind: wanted.kind, settings: wanted.settings, isDefault });
     return { name, changed, checks: [] };
   }
-  const { urls, tokenizer, contextLength, maxInFlight, tokensInFlight, key, unchecked } = wanted;
+  const { urls, tokenizer, contextLength, maxInFlight, tokensInFlight, key, controlKey, unchecked } = wanted;
+  refuseControlKey(controlKey, name, wanted.kind);
   const checks = unchecked ? [] : await checkWanted(ctx, wanted);
   const kind = unchecked ? requireKind(wanted) : requireOneBackend(name, checks).kind;
+  refuseControlKey(controlKey, name, kind);
   // Kept also where it was the only one: a server that takes new weights may afterwards be called after their folder.
   const model = wanted.model ?? checks[0]?.capabilities?.modelName;
   const given = { model, tokenizer, contextLength, maxInFlight, tokensInFlight, check: checks[0] };
   const settings = storedSettings({ replicas: urls.map((url) => ({ url })), ...given });
   const newKey = key === undefined ? undefined : { key, url: null };
-  return { name, changed: await saveBackend(ctx, { name, kind, settings, isDefault, key: newKey }), checks };
+  const changed = await saveBackend(ctx, { name, kind, settings, isDefault, key: newKey, controlKey });
+  return { name, changed, checks };
 }
 
 async function checkWanted(ctx: ServiceContext, wanted: RemoteBackendInput): Promise<BackendCheck[]> {
-  const { kind, urls, model = null, tokenizer = null, contextLength = null, key } = wanted;
-  const keyFor = key === undefined ? await storedKeys(ctx, wanted.name) : () => key;
-  return checkServers(ctx.process, { kind, urls, model, tokenizer, contextLength }, keyFor);
+  const { kind, urls, model = null, tokenizer = null, contextLength = null, key, controlKey } = wanted;
+  const stored = await storedKeys(ctx, wanted.name);
+  const keysFor = (url: string): KeysOfServer => ({
+    key: key ?? stored(url)?.keyFor(url) ?? null,
+    controlKey: controlKey ?? stored(url)?.controlKey() ?? null,
+  });
+  return checkServers(ctx.process, { kind, urls, model, tokenizer, contextLength }, keysFor);
 }
 
-/** A stored key goes to no server it was not given for. */
-async function storedKeys(ctx: ServiceContext, name: string): Promise<(url: string) => string | null> {
+/** A stored key goes to no server it was not given for, and signs nothing for it. */
+async function storedKeys(ctx: ServiceContext, name: string): Promise<(url: string) => BackendKeys | null> {
   const known = (await listBackends(ctx.database.db)).find((row) => row.name === name);
   if (!known) return () => null;
-  const keyFor = await readBackendKeys(ctx.database.db, ctx.process.secrets, known.id);
+  const keys = await readBackendKeys(ctx.database.db, ctx.process.secrets, known.id);
   const urls = new Set(urlsOf(remoteSettingsOf(known)));
-  return (url) => (urls.has(url) ? keyFor(url) : null);
+  return (url) => (urls.has(url) ? keys : null);
 }
 
 function requireKind({ name, kind }: RemoteBackendInput): RemoteKind {

@@ -38,6 +38,7 @@ const embeddedInput = z.object({
     /** A .gguf file, relative to the folder of package.json, or absolute. */
     modelPath: z.string().min(1).max(4096),
   }),
+  controlKey: z.undefined('a control key is for servers of the kind tensorrt-llm').optional(),
   /** Left as it is when absent; a new backend is then not the default. */
   isDefault: z.boolean().optional(),
 });
@@ -52,6 +53,8 @@ const remoteInput = z.object({
   tokensInFlight: settings.tokensInFlight,
   /** For all replicas. Absent: the one that is stored, when there is one. */
   key: keySchema.optional(),
+  /** Signs requests for new weights to servers of the kind tensorrt-llm. Absent: the one that is stored. */
+  controlKey: keySchema.optional(),
   isDefault: z.boolean().optional(),
   /** Save it without asking the servers. */
   unchecked: z.boolean().default(false),
@@ -67,6 +70,8 @@ export const changeBackendInput = z.object({
   /** In place of the stored one; null forgets it. For all replicas, or for `keyFor` alone. */
   key: keySchema.nullable().optional(),
   keyFor: serverUrlSchema.optional(),
+  /** In place of the stored one; null forgets it. */
+  controlKey: keySchema.nullable().optional(),
   maxInFlight: settings.maxInFlight,
   tokensInFlight: settings.tokensInFlight,
   isDefault: z.boolean().optional(),
@@ -78,6 +83,7 @@ export const checkServerInput = z.object({
   kind: z.enum(kinds).default('auto'),
   ...about,
   key: keySchema.optional(),
+  controlKey: keySchema.optional(),
 });
 
 export const backendNameInput = z.object({ name: nameSchema });

@@ -6,13 +6,14 @@ import { insertUser } from '../../../db/queries/sign-ins';
 import { describeOnBothDatabases, type TestDatabase } from '../../../db/testing/database';
 import { systemAmbient } from '../../core/ambient';
 import { Conflict, Forbidden, Invalid, NotFound, Unavailable } from '../../core/errors';
-import type { BackendCheck, RemoteKind } from '../../core/inference';
+import type { BackendCheck } from '../../core/inference';
 import type { Role } from '../../core/vocabulary';
 import { silentLogger } from '../../observability/logger';
 import { listAudit } from '../audit/list-audit';
 import type { RunningProcess, ServerToCheck, ServiceContext } from '../context';
 import { readBackendKeys } from '../secrets/backend-keys';
 import { SecretBox } from '../secrets/secret-box';
+import { checkOf } from '../testing/check-of';
 import { CountedBackend } from '../testing/counted-backend';
 import { idleProcess } from '../testing/idle-process';
 import { insertTestRun } from '../testing/insert-test-run';
@@ -30,35 +31,6 @@ import { updateWeights } from './update-weights';
 const KEY = 'sk-secret-abc';
 const A = 'http://gpu-1:8000';
 const B = 'http://gpu-2:8000';
-
-function checkOf({ url, kind }: ServerToCheck, more: Partial<BackendCheck> = {}): BackendCheck {
-  const found: RemoteKind = kind === 'auto' ? 'vllm' : kind;
-  return {
-    url,
-    kind: found,
-    serverVersion: '0.15.0',
-    ok: true,
-    items: [{ id: 'reach', status: 'pass', sent: 'GET /health', received: '200', says: 'It answers.' }],
-    capabilities: {
-      tokenIds: true,
-      logprobs: 'raw',
-      canScore: true,
-      entropy: false,
-      constraints: [],
-      weightSources: [],
-      canPause: false,
-      seeded: true,
-      embeddings: false,
-      contextLength: 4096,
-      modelName: 'm',
-      batchSize: 1,
-      maxInFlight: 64,
-    },
-    fingerprint: 'f',
-    checkedAtMs: 1,
-    ...more,
-  };
-}
 
 describeOnBothDatabases('backends on servers', (open) => {
   let database: TestDatabase;
@@ -106,7 +78,15 @@ describeOnBothDatabases('backends on servers', (open) => {
     });
     expect(saved).toMatchObject({ name: 'pair', changed: true, checks: [{ url: A }, { url: B }] });
     expect(asked).toEqual(
-      [A, B].map((url) => ({ url, kind: 'auto', model: 'm', tokenizer: null, contextLength: null, key: KEY })),
+      [A, B].map((url) => ({
+        url,
+        kind: 'auto',
+        model: 'm',
+        tokenizer: null,
+        contextLength: null,
+        key: KEY,
+        controlKey: null,
+      })),
     );
     const row = await backendRow(database.db, 'pair');
     expect(row).toMatchObject({
@@ -116,7 +96,7 @@ describeOnBothDatabases('backends on servers', (open) => {
     });
     const [sealed] = await listBackendKeys(database.db, row.id);
     expect(Buffer.from(sealed?.ciphertext ?? []).toString('latin1')).not.toContain('secret');
-    expect((await keysOf('pair'))(A)).toBe(KEY);
+    expect((await keysOf('pair')).keyFor(A)).toBe(KEY);
     const [entry] = await newest(1);
     expect(entry).toMatchObject({ actionType: 'add_backend', details: { kind: 'vllm', key: 'given' } });
     const detail = await getBackend({ ctx: { ...ctx, actor: actor('viewer') }, input: { name: 'pair' } });
@@ -132,7 +112,7 @@ describeOnBothDatabases('backends on servers', (open) => {
     expect((await backendRow(database.db, 'pair')).revision).toBe(revision);
     expect(await addBackend({ ctx, input: { ...again, maxInFlight: 4 } })).toMatchObject({ changed: true });
     expect((await backendRow(database.db, 'pair')).revision).toBe(revision + 1);
-    expect((await keysOf('pair'))(B)).toBe(KEY);
+    expect((await keysOf('pair')).keyFor(B)).toBe(KEY);
   });
 
   it('never send a stored key to a server it was not given for', async () => {
@@ -187,6 +167,7 @@ describeOnBothDatabases('backends on servers', (open) => {
     ['an address with a password', { urls: ['http://me:hunter2@host:1'] }],
     ['the same address twice', { urls: [A, A] }],
     ['a key with a line in it', { urls: [A], key: 'hunter2\r\nX: y' }],
+    ['a control key with a line in it', { urls: [A], controlKey: 'hunter2\r\nX: y' }],
     ['no address', { urls: [] }],
     ['a kind that is not known', { urls: [A], kind: 'hunter2' as 'auto' }],
   ])('refuse %s without repeating it', async (_what, more) => {
@@ -201,7 +182,7 @@ describeOnBothDatabases('backends on servers', (open) => {
     expect((await backendRow(database.db, 'grow')).settings.model).toBe('m');
     await changeBackend({ ctx, input: { name: 'grow', addUrls: [B], key: 'own', keyFor: B } });
     expect(asked.at(-1)).toMatchObject({ url: B, key: 'own', kind: 'vllm' });
-    expect([(await keysOf('grow'))(A), (await keysOf('grow'))(B)]).toEqual([null, 'own']);
+    expect([(await keysOf('grow')).keyFor(A), (await keysOf('grow')).keyFor(B)]).toEqual([null, 'own']);
     expect((await getBackend({ ctx, input: { name: 'grow' } })).replicas.map(({ hasOwnKey }) => hasOwnKey)).toEqual([
       false,
       true,
@@ -215,9 +196,9 @@ describeOnBothDatabases('backends on servers', (open) => {
     for (const input of [{ removeUrls: [A] }, { removeUrls: ['http://other'] }, { key: 'x', keyFor: 'http://other' }])
       await expect(changeBackend({ ctx, input: { name: 'grow', ...input } })).rejects.toBeInstanceOf(Invalid);
     await changeBackend({ ctx, input: { name: 'grow', key: 'all' } });
-    expect((await keysOf('grow'))(A)).toBe('all');
+    expect((await keysOf('grow')).keyFor(A)).toBe('all');
     await changeBackend({ ctx, input: { name: 'grow', key: null, maxInFlight: 3 } });
-    expect((await keysOf('grow'))(A)).toBeNull();
+    expect((await keysOf('grow')).keyFor(A)).toBeNull();
     expect(await backendRow(database.db, 'grow')).toMatchObject({ settings: { maxInFlight: 3 } });
     expect((await newest(1))[0]).toMatchObject({ actionType: 'change_backend', details: { key: 'forgotten' } });
   });

@@ -1,4 +1,4 @@
-/** Takes servers into a backend or out of it, changes its limits or its key, or makes it the default one. */
+/** Takes servers into a backend or out of it, changes its limits or its keys, or makes it the default one. */
 import type { z } from 'zod';
 import { getBackend } from '../../../db/queries/catalog';
 import { Invalid } from '../../core/errors';
@@ -9,7 +9,7 @@ import { parseInput } from '../inputs';
 import { readBackendKeys } from '../secrets/backend-keys';
 import { changeBackendInput } from './backend-inputs';
 import { requireRemote, storedSettings, urlsOf } from './backend-settings';
-import { checkServers, requireOneBackend } from './check-servers';
+import { checkServers, type KeysOfServer, refuseControlKey, requireOneBackend } from './check-servers';
 import { type BackendToSave, saveBackend } from './save-backend';
 
 /** Servers taken in are checked, and must serve what the others serve. Throws NotFound, Invalid, Conflict. */
@@ -35,6 +35,7 @@ export async function changeBackend({
     };
   }
   const { row, settings } = await requireRemote(ctx, name);
+  refuseControlKey(wanted.controlKey, name, row.kind);
   const urls = newUrls(name, settings, wanted);
   if (wanted.keyFor !== undefined && !urls.includes(wanted.keyFor))
     throw new Invalid(`The backend ${name} has no server at ${wanted.keyFor}.`);
@@ -51,6 +52,7 @@ export async function changeBackend({
     settings: storedSettings(changedSettings),
     isDefault,
     key: newKey(wanted),
+    controlKey: wanted.controlKey,
     fromRevision: row.revision,
   });
   return { name, changed, checks };
@@ -75,16 +77,20 @@ function newUrls(name: string, settings: RemoteSettings, { addUrls, removeUrls }
 
 async function checkNew(
   ctx: ServiceContext,
-  { addUrls, key, keyFor }: Wanted,
+  { addUrls, key, keyFor, controlKey }: Wanted,
   { id, kind }: { id: string; kind: RemoteKind },
   settings: RemoteSettings,
 ): Promise<BackendCheck[]> {
   const { model = null, tokenizer = null, contextLength = null, replicas } = settings;
   const stored = await readBackendKeys(ctx.database.db, ctx.process.secrets, id);
   const known = new Set(replicas.map(({ url }) => url));
-  const keyOf = (url: string): string | null => {
-    if (key && (keyFor === undefined || keyFor === url)) return key;
-    return known.has(url) ? stored(url) : null;
+  const keysFor = (url: string): KeysOfServer => {
+    const own = known.has(url) ? stored : null;
+    const given = key && (keyFor === undefined || keyFor === url) ? key : null;
+    return {
+      key: given ?? own?.keyFor(url) ?? null,
+      controlKey: controlKey ?? own?.controlKey() ?? null,
+    };
   };
-  return checkServers(ctx.process, { kind, urls: addUrls, model, tokenizer, contextLength }, keyOf);
+  return checkServers(ctx.process, { kind, urls: addUrls, model, tokenizer, contextLength }, keysFor);
 }

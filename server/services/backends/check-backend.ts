@@ -8,7 +8,7 @@ import { parseInput } from '../inputs';
 import { readBackendKeys } from '../secrets/backend-keys';
 import { backendNameInput, checkServerInput } from './backend-inputs';
 import { requireRemote, storedSettings, urlsOf } from './backend-settings';
-import { checkServers } from './check-servers';
+import { checkServers, refuseControlKey } from './check-servers';
 
 /** A server that cannot be used is an answer, not an error. It is asked from the studio's machine, so this is no viewer's. */
 export async function checkServer({
@@ -26,11 +26,15 @@ export async function checkServer({
     tokenizer = null,
     contextLength = null,
     key = null,
+    controlKey = null,
   } = parseInput(checkServerInput, input);
-  return ctx.process.checkServer({ url, kind, model, tokenizer, contextLength, key });
+  refuseControlKey(controlKey, url, kind);
+  const check = await ctx.process.checkServer({ url, kind, model, tokenizer, contextLength, key, controlKey });
+  if (kind === 'auto') refuseControlKey(controlKey, url, check.kind);
+  return check;
 }
 
-/** Each replica with its stored key; the check of the first one is kept. Throws NotFound. */
+/** Each replica with its stored keys; the check of the first one is kept. Throws NotFound. */
 export async function recheckBackend({
   ctx,
   input,
@@ -42,9 +46,9 @@ export async function recheckBackend({
   const { name } = parseInput(backendNameInput, input);
   const { row, settings } = await requireRemote(ctx, name);
   const { model = null, tokenizer = null, contextLength = null } = settings;
-  const keyFor = await readBackendKeys(ctx.database.db, ctx.process.secrets, row.id);
+  const { keyFor, controlKey } = await readBackendKeys(ctx.database.db, ctx.process.secrets, row.id);
   const wanted = { kind: row.kind, urls: urlsOf(settings), model, tokenizer, contextLength };
-  const checks = await checkServers(ctx.process, wanted, keyFor);
+  const checks = await checkServers(ctx.process, wanted, (url) => ({ key: keyFor(url), controlKey: controlKey() }));
   await ctx.database.db.transaction(async (tx) => {
     const { id, kind, isDefault, revision } = await getBackend(tx, name);
     const stored = storedSettings({ ...settings, check: checks[0] });

@@ -1,6 +1,6 @@
 /** Asks the servers a backend is to consist of, and says in one sentence why they cannot be used, or not together. */
 import { Invalid } from '../../core/errors';
-import type { BackendCheck, RemoteKind } from '../../core/inference';
+import type { BackendCheck, BackendKind, RemoteKind } from '../../core/inference';
 import type { RunningProcess, ServerToCheck } from '../context';
 
 /** Servers asked at the same time: a check makes a server generate. */
@@ -8,19 +8,21 @@ const AT_ONCE = 8;
 /** A refusal names this many servers; the rest are counted. */
 const NAMED = 3;
 
-export type WantedServers = Omit<ServerToCheck, 'url' | 'key'> & { urls: readonly string[] };
+export type WantedServers = Omit<ServerToCheck, 'url' | keyof KeysOfServer> & { urls: readonly string[] };
+/** What may be used with the server at one address. */
+export type KeysOfServer = Pick<ServerToCheck, 'key' | 'controlKey'>;
 
 /** In the order of the addresses. Throws from the error family where a server cannot even be asked. */
 export async function checkServers(
   process: Pick<RunningProcess, 'checkServer'>,
   { urls, ...wanted }: WantedServers,
-  keyFor: (url: string) => string | null,
+  keysFor: (url: string) => KeysOfServer,
 ): Promise<BackendCheck[]> {
   const checks: BackendCheck[] = [];
   for (let at = 0; at < urls.length; at += AT_ONCE)
     checks.push(
       ...(await Promise.all(
-        urls.slice(at, at + AT_ONCE).map((url) => process.checkServer({ ...wanted, url, key: keyFor(url) })),
+        urls.slice(at, at + AT_ONCE).map((url) => process.checkServer({ ...wanted, url, ...keysFor(url) })),
       )),
     );
   return checks;
@@ -46,6 +48,16 @@ export function requireOneBackend(name: string, checks: readonly BackendCheck[])
       throw new Invalid(`The servers of ${name} are not the same: ${difference}. Add them as backends of their own.`);
   }
   return { kind: first.kind };
+}
+
+/** Throws Invalid where a control key is given for servers that have no use for one. `auto`, null: not known yet. */
+export function refuseControlKey(
+  controlKey: string | null | undefined,
+  servers: string,
+  kind: BackendKind | 'auto' | null,
+): void {
+  if (controlKey && kind !== null && kind !== 'auto' && kind !== 'tensorrt-llm')
+    throw new Invalid(`A control key is for servers of the kind tensorrt-llm, and ${servers} is of the kind ${kind}.`);
 }
 
 function differenceOf(a: BackendCheck, b: BackendCheck): string | null {

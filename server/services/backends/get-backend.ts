@@ -50,6 +50,7 @@ export async function getBackend({
     settings: withoutCheck(row.settings),
     replicas,
     hasKey: keys.hasKey,
+    hasControlKey: keys.hasControlKey,
     keyProblem: keys.problem,
     capabilities,
     checks: check ? [check] : [],

@@ -1,5 +1,11 @@
-/** Writes a backend, its key and the audit entry in one transaction, for the verbs that add and change one. */
-import { keepKeysOf, listBackendKeys, removeBackendKey, saveBackendKey } from '../../../db/queries/backend-keys';
+/** Writes a backend, its keys and the audit entry in one transaction, for the verbs that add and change one. */
+import {
+  CONTROL,
+  keepKeysOf,
+  listBackendKeys,
+  removeBackendKey,
+  saveBackendKey,
+} from '../../../db/queries/backend-keys';
 import { listBackends, saveBackend as writeBackend } from '../../../db/queries/catalog';
 import { Conflict, Invalid } from '../../core/errors';
 import type { BackendKind } from '../../core/inference';
@@ -17,13 +23,15 @@ export interface BackendToSave {
   isDefault?: boolean;
   /** Absent: keys stay as they are. `key` null forgets it; `url` null means all replicas. */
   key?: { key: string | null; url: string | null };
+  /** Absent: stays as it is. Null forgets it. */
+  controlKey?: string | null;
   /** The revision this was made from; a backend that was changed since is a Conflict. Absent: whatever is there. */
   fromRevision?: number;
 }
 
 /** Returns whether anything changed. A new check alone is stored without a word in the audit log. */
 export async function saveBackend(ctx: ServiceContext, wanted: BackendToSave): Promise<boolean> {
-  const { name, kind, settings, key } = wanted;
+  const { name, kind, settings, key, controlKey } = wanted;
   const { ambient, database } = ctx;
   return database.db.transaction(async (tx) => {
     const known = (await listBackends(tx)).find((row) => row.name === name);
@@ -32,13 +40,21 @@ export async function saveBackend(ctx: ServiceContext, wanted: BackendToSave): P
     const urls = urlsOf(remoteSettingsOf({ kind, settings }));
     const stored = known ? await listBackendKeys(tx, known.id) : [];
     const before = new Set(known ? urlsOf(remoteSettingsOf(known)) : []);
-    const foreign = urls.find((url) => !before.has(url) && url !== key?.url);
+    const added = urls.filter((url) => !before.has(url));
+    const foreign = added.find((url) => url !== key?.url);
     if (foreign !== undefined && key?.url !== null && stored.some(({ url }) => url === null))
       throw new Invalid(
         `The stored key of ${name} goes only to the servers it was given for, and ${foreign} is new. Give the key again, or forget it.`,
       );
+    // A signature can be sent on by whoever got it.
+    const keepsControlKey = controlKey === undefined && kind === 'tensorrt-llm';
+    if (added.length > 0 && keepsControlKey && stored.some(({ url }) => url === CONTROL))
+      throw new Invalid(
+        `The stored control key of ${name} signs only for the servers it was given for, and ${added[0]} is new. Give the control key again, or forget it.`,
+      );
     const isDefault = wanted.isDefault ?? known?.isDefault ?? false;
-    const reopen = key !== undefined || known?.kind !== kind || !sameSettings(known.settings, settings);
+    const reopen =
+      key !== undefined || controlKey !== undefined || known?.kind !== kind || !sameSettings(known.settings, settings);
     const changed = reopen || known.isDefault !== isDefault;
     if (!changed && settings.check === undefined) return false;
     const nowMs = ambient.now();
@@ -52,6 +68,10 @@ export async function saveBackend(ctx: ServiceContext, wanted: BackendToSave): P
       const ciphertext = sealBackendKey(ctx.process.secrets, { backendId, url: key.url, key: key.key });
       await saveBackendKey(tx, { backendId, url: key.url, ciphertext, nowMs });
     }
+    if (controlKey) {
+      const ciphertext = sealBackendKey(ctx.process.secrets, { backendId, url: CONTROL, key: controlKey });
+      await saveBackendKey(tx, { backendId, url: CONTROL, ciphertext, nowMs });
+    } else if (!keepsControlKey) await removeBackendKey(tx, { backendId, url: CONTROL });
     if (!changed) return false;
     await auditEntry(tx, ctx, {
       actionType: known ? 'change_backend' : 'add_backend',
@@ -63,6 +83,7 @@ export async function saveBackend(ctx: ServiceContext, wanted: BackendToSave): P
         settings: withoutCheck(settings),
         isDefault,
         ...(key === undefined ? {} : { key: key.key === null ? 'forgotten' : 'given' }),
+        ...(controlKey === undefined ? {} : { controlKey: controlKey === null ? 'forgotten' : 'given' }),
       },
     });
     return true;
