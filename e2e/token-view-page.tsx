@@ -126,6 +126,8 @@ function Page() {
             logprobKind="raw"
             approximate={false}
             trajectoryId="trj_view"
+            policyScoredBy={null}
+            refScoredBy={null}
           />
         )}
       </div>

@@ -191,7 +191,7 @@ export function AddBackendPage() {
                   type="submit"
                   kind="primary"
                   busy={add.isPending || add.isSuccess}
-                  disabled={fields.name.trim() === '' || checked.kind === null}
+                  disabled={fields.name.trim() === '' || (checked.kind === null && fields.kind === 'auto')}
                 >
                   {checked.ok ? t('add') : t('addAnyway')}
                 </Button>

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useTranslations } from 'next-intl';
 import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
 import { PanelHeader } from '@/components/ui/panel';
+import type { ScoreSource } from '@/server/core/tokens/chunk';
 import type { WireTokens } from '@/server/core/tokens/wire';
 import { alternativesAt, exactFloat32, probabilityText } from './token-numbers';
 import { visibleText } from './token-text';
@@ -12,10 +13,13 @@ export function TokenAlternatives({
   tokens,
   position,
   trajectoryId,
+  scoredBy,
 }: {
   tokens: WireTokens;
   position: number;
   trajectoryId: string;
+  /** Which weights they are of; null where that was not kept. */
+  scoredBy: ScoreSource | null;
 }) {
   const t = useTranslations('trajectory.alternatives');
   const trpc = useTRPC();
@@ -30,7 +34,10 @@ export function TokenAlternatives({
   if (shown.length === 0) return null;
   return (
     <section aria-label={t('title')}>
-      <PanelHeader title={t('title')} aside={t('by')} />
+      <PanelHeader
+        title={t('title')}
+        aside={scoredBy ? t('by', { backend: scoredBy.backend, version: scoredBy.weightVersion }) : undefined}
+      />
       <ol className="px-4 py-2 text-sm">
         {shown.map(({ id, logprob }, rank) => {
           const bytes = texts.data?.[rank];

@@ -3,7 +3,7 @@ import { useTranslations } from 'next-intl';
 import type { ReactNode } from 'react';
 import { ABSENT, count, decimal, signed } from '@/components/ui/numbers';
 import { PanelHeader } from '@/components/ui/panel';
-import type { WeightSpan } from '@/server/core/tokens/chunk';
+import type { ScoreSource, WeightSpan } from '@/server/core/tokens/chunk';
 import type { WireTokens } from '@/server/core/tokens/wire';
 import { DEFAULT_LOSS_OPTIONS } from '@/server/core/training/loss';
 import type { LogprobKind } from '@/server/core/vocabulary';
@@ -23,6 +23,8 @@ export function TokenInspector({
   logprobKind,
   approximate,
   trajectoryId,
+  policyScoredBy,
+  refScoredBy,
 }: {
   tokens: WireTokens;
   position: number;
@@ -32,6 +34,8 @@ export function TokenInspector({
   logprobKind: LogprobKind;
   approximate: boolean;
   trajectoryId: string;
+  policyScoredBy: ScoreSource | null;
+  refScoredBy: ScoreSource | null;
 }) {
   const t = useTranslations('trajectory');
   const start = position === 0 ? 0 : (tokens.byteEnds[position - 1] as number);
@@ -89,12 +93,14 @@ export function TokenInspector({
           title={numbers.policy === null ? t('missing.noPolicyLogprobs') : exactFloat32(numbers.policy)}
         >
           {decimal(numbers.policy, 6)}
+          {numbers.policy !== null ? <By source={policyScoredBy} /> : null}
         </Fact>
         <Fact
           name={t('fact.ref')}
           title={numbers.ref === null ? t('missing.noRefLogprobs') : exactFloat32(numbers.ref)}
         >
           {decimal(numbers.ref, 6)}
+          {numbers.ref !== null ? <By source={refScoredBy} /> : null}
         </Fact>
         <Fact name={t('fact.ratio')} title={exact(numbers.ratio) ?? t('fact.needsBoth')}>
           {decimal(numbers.ratio, 4)}
@@ -140,7 +146,12 @@ export function TokenInspector({
         <Fact name={t('fact.version')}>{numbers.version ?? ABSENT}</Fact>
       </dl>
       {tokens.alternatives ? (
-        <TokenAlternatives tokens={tokens} position={position} trajectoryId={trajectoryId} />
+        <TokenAlternatives
+          tokens={tokens}
+          position={position}
+          trajectoryId={trajectoryId}
+          scoredBy={alternativesSource(policyScoredBy, refScoredBy)}
+        />
       ) : null}
       {approximate ? <p className="border-l-2 border-warn bg-panel px-3 py-1.5 text-xs">{t('approximate')}</p> : null}
     </section>
@@ -171,8 +182,25 @@ function Fact({
   );
 }
 
+/** Which weights gave a number. */
+function By({ source }: { source: ScoreSource | null }) {
+  if (!source) return null;
+  const by = `${source.backend} · ${source.weightVersion}`;
+  return (
+    <span className="foreign-line ml-1.5 inline-block max-w-32 align-bottom text-ink-3" title={by}>
+      {by}
+    </span>
+  );
+}
+
 function Aside({ children }: { children: ReactNode }) {
   return <span className="ml-1.5 font-normal text-warn">{children}</span>;
+}
+
+/** The scoring that brought alternatives last: the two columns share one place for them. */
+function alternativesSource(...sources: (ScoreSource | null)[]): ScoreSource | null {
+  const brought = sources.filter((source) => source !== null).filter(({ alternatives = 0 }) => alternatives > 0);
+  return brought.sort((a, b) => b.atMs - a.atMs)[0] ?? null;
 }
 
 function exact(value: number | null): string | undefined {

@@ -287,6 +287,8 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
               logprobKind={facts?.logprobKind ?? 'unknown'}
               approximate={facts?.approximate ?? false}
               trajectoryId={detail.trajectoryId}
+              policyScoredBy={facts?.policyScoredBy ?? null}
+              refScoredBy={facts?.refScoredBy ?? null}
             />
           ) : length > 0 ? (
             <p className="px-4 py-3 text-sm text-ink-2">{t('noToken')}</p>

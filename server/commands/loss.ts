@@ -153,8 +153,9 @@ function columnsOf(
 function advice(missing: string[], hasSampled: boolean): string {
   if (missing.includes('logprobs'))
     return 'Without the log-probabilities of the sampler only --denominator ref can be used.';
-  if (hasSampled) return 'Let your trainer fill them in, or pass --assume-on-policy to let logprobs stand for them.';
-  return 'Let your trainer fill them in; there are no logprobs either that could stand for them.';
+  if (hasSampled)
+    return 'Fill them in with studio score (or in your trainer), or pass --assume-on-policy to let logprobs stand for them.';
+  return 'Fill them in with studio score, or in your trainer; there are no logprobs either that could stand for them.';
 }
 
 /** Declares the options on a command; what commander reads of them is what `runLoss` takes. */
