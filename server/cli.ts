@@ -164,6 +164,12 @@ program
     print(await connect({ ...running, lasting: true }).signInAddress(next));
   });
 
+// Who reads only the first lines (`| head`) has closed the pipe: the work goes on to its end, and nobody is told more.
+for (const stream of [process.stdout, process.stderr])
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.on(signal, () => {
     if (stopping.signal.aborted) process.exit(130);

@@ -1,7 +1,7 @@
 /** Keeps what a check sent and what came back, fit to be shown: shortened, without the key. */
 import { isStudioError } from '../../core/errors';
 import type { CallOptions, HttpAnswer, HttpClient } from './http-client';
-import { writeJson } from './json-body';
+import { showJson, writeJson } from './json-body';
 import type { KeyRedaction } from './server-words';
 
 interface Exchange {
@@ -61,7 +61,7 @@ export class Recorder implements HttpClient {
     const sent = `${method} ${path}${body === undefined ? '' : ` ${writeJson(body).slice(0, KEPT_CHARS)}`}`;
     try {
       const answer = await ask();
-      const text = typeof answer.body === 'string' ? answer.body : writeJson(answer.body ?? null);
+      const text = typeof answer.body === 'string' ? answer.body : showJson(answer.body);
       this.#exchanges.push({ sent, received: `${answer.status} ${this.#cut(text)}` });
       return answer;
     } catch (error) {

@@ -12,7 +12,7 @@ import {
   type StudioError,
   Unavailable,
 } from '../../core/errors';
-import { isObject, looksLikeHtml, readJson } from './json-body';
+import { isObject, looksLikeHtml, readJson, showJson } from './json-body';
 import type { KeyRedaction } from './server-words';
 
 /** What was asked of whom. */
@@ -126,7 +126,12 @@ export function tooLarge(asked: Asked, limitBytes: number): StudioError {
 export function unreadable(asked: Asked, text: string, parsed: { why: string; parserSays: string }): StudioError {
   if (parsed.why === 'cut') return cutAnswer(asked);
   const said = asked.redaction.shorten(parsed.why === 'html' ? text : parsed.parserSays);
-  const what = parsed.why === 'html' ? 'a web page' : 'something that is no JSON';
+  const what =
+    parsed.why === 'html'
+      ? 'a web page'
+      : parsed.why === 'excessive'
+        ? `${Math.round(text.length / 2 ** 20)} MiB that are not read`
+        : 'something that is no JSON';
   return notAServer(asked, `it answered ${request(asked)} with ${what}: ${said}`);
 }
 
@@ -172,7 +177,7 @@ export function serverMessage(body: unknown, text: string): string {
   if (isObject(error) && typeof error.message === 'string') return error.message;
   if (typeof error === 'string') return error;
   if (typeof message === 'string') return message;
-  if (detail !== undefined && detail !== null) return typeof detail === 'string' ? detail : JSON.stringify(detail);
+  if (detail !== undefined && detail !== null) return typeof detail === 'string' ? detail : showJson(detail);
   return text;
 }
 

@@ -116,6 +116,28 @@ describe('an answer', () => {
   });
 });
 
+describe('an answer that would not fit into memory', () => {
+  it.each([
+    ['lists', `[${'[],'.repeat(4_000_000)}1]`],
+    ['objects, one in another', `${'{"a":'.repeat(4_000_001)}1${'}'.repeat(4_000_001)}`],
+    ['numbers', `[${'1,'.repeat(16_000_001)}1]`],
+  ])('is refused before it is parsed: %s', async (_, body) => {
+    const { http } = await answering(reply(200, body));
+    const error = await failure(http.getJson('/v1/models'));
+    expect(error).toBeInstanceOf(Invalid);
+    expect(error.message).toMatch(/answered GET \/v1\/models with \d+ MiB that are not read: it has more values than/);
+  });
+
+  it('is told apart from one that is only nested deeply, whose words are shown as far as they can be', async () => {
+    const nested = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+    const { http } = await answering(({ url }, response) =>
+      reply(Number(url?.slice(1)), `{"detail":${nested}}`)({} as IncomingMessage, response),
+    );
+    expect((await http.getJson('/200')).status).toBe(200);
+    expect((await failure(http.getJson('/400'))).message).toContain('with status 400: something nested too deeply');
+  });
+});
+
 describe('the words of a server', () => {
   it.each([
     [{ error: { message: 'nested words', type: 'x' } }, 'nested words'],

@@ -14,17 +14,47 @@ export function writeJson(value: unknown): string {
   return `{${fields.join(',')}}`;
 }
 
-export type ReadJson = { ok: true; value: unknown } | { ok: false; why: 'html' | 'cut' | 'broken'; parserSays: string };
+/** A value that a server sent, as text to be shown. Never throws: it may be nested deeper than any writer goes. */
+export function showJson(value: unknown): string {
+  try {
+    return writeJson(value ?? null);
+  } catch (error) {
+    if (error instanceof RangeError) return 'something nested too deeply to be shown';
+    throw error;
+  }
+}
+
+export type ReadJson =
+  | { ok: true; value: unknown }
+  | { ok: false; why: 'html' | 'cut' | 'broken' | 'excessive'; parserSays: string };
+
+/**
+ * A value of two characters takes some fifty bytes once it is parsed: what fits into an answer need not fit into memory.
+ * The largest answers there are (alternatives for each token of a long prompt) have a quarter of this.
+ */
+const MOST_GROUPS = 4_000_000;
+const MOST_VALUES = 16_000_000;
 
 /** Null for an empty text. */
 export function readJson(text: string): ReadJson {
   if (text.trim() === '') return { ok: true, value: null };
+  if (hasMore(text, '{[', MOST_GROUPS) || hasMore(text, ',', MOST_VALUES))
+    return { ok: false, why: 'excessive', parserSays: 'it has more values than any answer needs' };
   try {
     return { ok: true, value: JSON.parse(text) };
   } catch (error) {
     const why = looksLikeHtml(text) ? 'html' : endsTooEarly(text) ? 'cut' : 'broken';
     return { ok: false, why, parserSays: (error as Error).message };
   }
+}
+
+/** Whether the marks stand in it more often than `most`, strings included; free for texts too short for that. */
+function hasMore(text: string, marks: string, most: number): boolean {
+  if (text.length <= most) return false;
+  let count = 0;
+  for (const mark of marks)
+    for (let at = text.indexOf(mark); at >= 0; at = text.indexOf(mark, at + 1)) if (++count > most) return true;
+  return false;
 }
 
 export function looksLikeHtml(text: string): boolean {

@@ -7,7 +7,7 @@ import type { JsonObject, LogprobKind } from '../../core/vocabulary';
 import type { Constraint, SamplingOptions } from '../backend';
 import { constraintGrammar } from '../constraint-grammar';
 import type { HttpClient } from './http-client';
-import { isObject } from './json-body';
+import { isObject, showJson } from './json-body';
 import type { GenerateCall, RawGeneration, RawScores } from './protocol';
 import { broken, countOrNull, numberOrNaN, readIds } from './server-probe';
 import type { SglangFacts } from './sglang-facts';
@@ -193,11 +193,7 @@ function endOf(
   if (type === 'length') return { ...plain, finish: 'length' };
   if (type === 'abort') return { ...plain, finish: 'aborted' };
   if (type !== 'stop')
-    throw broken(
-      http,
-      GENERATE,
-      `it ended for a reason that is not known here (${JSON.stringify(reason ?? null).slice(0, 80)})`,
-    );
+    throw broken(http, GENERATE, `it ended for a reason that is not known here (${showJson(reason).slice(0, 80)})`);
   // No stop ids are sent, so an id is the model's own end token.
   if (typeof matched === 'number') return { ...plain, finish: 'eos', endTokenSampled: ids.at(-1) === matched };
   return { ...plain, finish: 'stop', stopString: typeof matched === 'string' ? matched : null };

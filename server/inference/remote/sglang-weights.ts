@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Invalid, Unavailable } from '../../core/errors';
 import type { WeightSource } from '../../core/inference';
 import type { HttpClient } from './http-client';
-import { isObject } from './json-body';
+import { isObject, showJson } from './json-body';
 import type { WeightRoutes } from './protocol';
 import { firstOf, textOrNull, where } from './server-probe';
 import { MODEL_INFO, type SglangFacts, UNLABELLED } from './sglang-facts';
@@ -76,7 +76,7 @@ async function loadFromDisk(http: HttpClient, path: string, version: string): Pr
   const request = { model_path: path, weight_version: version, flush_cache: true, abort_all_requests: false };
   const { status, body } = await http.postJson(route, request, { accept: [400], timeoutMs: LOAD_TIMEOUT_MS });
   if (status < 300 && isObject(body) && body.success === true) return;
-  const words = isObject(body) ? (textOrNull(body.message) ?? JSON.stringify(body)) : String(body);
+  const words = isObject(body) ? (textOrNull(body.message) ?? showJson(body)) : String(body);
   const why = words.slice(0, 500).replace(/[.\s]+$/, '');
   throw new Invalid(`${where(http)} could not load ${path}: ${why}.`, { status });
 }
