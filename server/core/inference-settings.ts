@@ -1,6 +1,13 @@
 /** What is stored of a backend on servers: addresses, what was said when it was added, and the check that came with it. No key. */
 import { z } from 'zod';
-import { type BackendCheck, CONSTRAINT_KINDS, REMOTE_KINDS, type RemoteKind, WEIGHT_SOURCES } from './inference';
+import {
+  type BackendCheck,
+  CHECK_ITEMS,
+  CONSTRAINT_KINDS,
+  REMOTE_KINDS,
+  type RemoteKind,
+  WEIGHT_SOURCES,
+} from './inference';
 import { LOGPROB_KINDS } from './vocabulary';
 
 /** Servers of one backend at most. */
@@ -35,21 +42,7 @@ const capabilitiesSchema = z.object({
 });
 
 const checkItemSchema = z.object({
-  id: z.enum([
-    'reach',
-    'kind',
-    'model',
-    'context_length',
-    'token_round_trip',
-    'tokenizer',
-    'chat_template',
-    'logprob_kind',
-    'scoring',
-    'constraints',
-    'weight_updates',
-    'metrics',
-    'embeddings',
-  ]),
+  id: z.enum(CHECK_ITEMS),
   status: z.enum(['pass', 'fail', 'warn', 'absent']),
   sent: z.string(),
   received: z.string(),

@@ -35,22 +35,26 @@ export interface BackendCapabilities {
   maxInFlight: number;
 }
 
+/** What a server is asked when it is added, in the order a person reads the answers. */
+export const CHECK_ITEMS = [
+  'reach',
+  'kind',
+  'model',
+  'context_length',
+  'token_round_trip',
+  'tokenizer',
+  'chat_template',
+  'logprob_kind',
+  'scoring',
+  'constraints',
+  'weight_updates',
+  'metrics',
+  'embeddings',
+] as const;
+
 /** One line of the checklist that comes with adding a server. */
 export interface CheckItem {
-  id:
-    | 'reach'
-    | 'kind'
-    | 'model'
-    | 'context_length'
-    | 'token_round_trip'
-    | 'tokenizer'
-    | 'chat_template'
-    | 'logprob_kind'
-    | 'scoring'
-    | 'constraints'
-    | 'weight_updates'
-    | 'metrics'
-    | 'embeddings';
+  id: (typeof CHECK_ITEMS)[number];
   /** `fail`: cannot be used as it is. `warn`: usable, with the loss that `says` names. `absent`: not offered, nothing lost that is required. */
   status: 'pass' | 'fail' | 'warn' | 'absent';
   /** What was asked, e.g. `POST /v1/completions {"prompt":[…]}`; never a key. */

@@ -10,8 +10,9 @@ import type {
   ScorePair,
   TemplateOptions,
 } from '../backend';
+import type { ChatTemplate } from '../chat-template';
 import { BatchLoop, type Job } from './batch-loop';
-import { ChatTemplate } from './chat-template';
+import { templateInside } from './chat-template';
 import { ConstraintState, Grammars } from './constraint';
 import { TextEncoderOfModel } from './encode';
 import { GenerationJob } from './generation-job';
@@ -31,7 +32,7 @@ export class LoadedModel {
   readonly settings: ModelSettings;
   readonly info: ModelInfo;
   readonly vocabulary: Vocabulary;
-  readonly template: ChatTemplate;
+  readonly template: ChatTemplate | null;
   readonly #model: LlamaModel;
   readonly #context: LlamaContext;
   readonly #addon: Addon;
@@ -50,7 +51,7 @@ export class LoadedModel {
     this.#model = model;
     this.#context = context;
     this.vocabulary = Vocabulary.of(model);
-    this.template = ChatTemplate.of(model);
+    this.template = templateInside(model);
     this.#addon = addonOf(llama, model, context);
     this.#encoder = new TextEncoderOfModel(model, this.vocabulary);
     this.#grammars = new Grammars(llama);
@@ -134,7 +135,8 @@ export class LoadedModel {
   }
 
   render(messages: ChatMessage[], options: TemplateOptions): string {
-    return this.template.render(messages, options);
+    if (this.template) return this.template.render(messages, options);
+    throw new Invalid(`${this.info.modelName} comes without a chat template; choose a model trained for conversation.`);
   }
 
   /** Ends what has not begun with WeightsChanged, and frees the memory once the rest is done. */

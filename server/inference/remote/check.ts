@@ -4,7 +4,14 @@
  */
 import type { Ambient } from '../../core/ambient';
 import { Invalid, isStudioError } from '../../core/errors';
-import type { BackendCapabilities, BackendCheck, CheckItem, ConstraintKind, RemoteKind } from '../../core/inference';
+import {
+  type BackendCapabilities,
+  type BackendCheck,
+  CHECK_ITEMS,
+  type CheckItem,
+  type ConstraintKind,
+  type RemoteKind,
+} from '../../core/inference';
 import type { LogprobKind } from '../../core/vocabulary';
 import type { Logger } from '../../observability/logger';
 import { checkConstraints } from './check-constraints';
@@ -42,22 +49,6 @@ export interface ServerCheckOptions {
 
 /** Worth having in flight where a server does not say how many it works on. */
 const IN_FLIGHT = 64;
-/** Of the list that a person reads; some items need what a later one finds out. */
-const ORDER: CheckItem['id'][] = [
-  'reach',
-  'kind',
-  'model',
-  'context_length',
-  'token_round_trip',
-  'tokenizer',
-  'chat_template',
-  'logprob_kind',
-  'scoring',
-  'constraints',
-  'weight_updates',
-  'metrics',
-  'embeddings',
-];
 const PROMPT = 'Count: one, two, three,';
 
 /** What the items found out beside their status. */
@@ -109,7 +100,7 @@ class Checklist {
       kind,
       serverVersion: facts?.version ?? null,
       ok,
-      items: this.#items.sort((a, b) => ORDER.indexOf(a.id) - ORDER.indexOf(b.id)),
+      items: this.#items.sort((a, b) => CHECK_ITEMS.indexOf(a.id) - CHECK_ITEMS.indexOf(b.id)),
       capabilities: ok && kind && facts ? this.#capabilities(kind, facts, found) : null,
       fingerprint: facts?.fingerprint ?? null,
       checkedAtMs: this.#options.ambient.now(),

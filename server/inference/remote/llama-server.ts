@@ -3,13 +3,14 @@ import { createHash } from 'node:crypto';
 import { Invalid, isStudioError } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
 import type { TemplateOptions } from '../backend';
+import { ChatTemplate } from '../chat-template';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import { generate } from './llama-server-generate';
 import { adaptersOf, loraWeights } from './llama-server-lora';
 import { score } from './llama-server-score';
 import { ofModel } from './llama-server-wire';
-import { LocalTemplate } from './local-template';
+import { templateTokens } from './local-template';
 import { embed } from './openai-embed';
 import type { ServerFacts, ServerProtocol } from './protocol';
 import { broken, modelCards, notServed, readIds, textOrNull, where } from './server-probe';
@@ -105,7 +106,7 @@ async function detokenize(http: HttpClient, facts: ServerFacts, ids: Int32Array)
   return content;
 }
 
-const templates = new WeakMap<ServerFacts, Promise<LocalTemplate>>();
+const templates = new WeakMap<ServerFacts, Promise<ChatTemplate>>();
 
 /**
  * Renders the template that the server gives in `/props`. Its own `/apply-template` writes prompts for itself: it takes
@@ -124,15 +125,12 @@ async function applyTemplate(
   return (await held).render(messages, options);
 }
 
-async function readTemplate(http: HttpClient, facts: ServerFacts): Promise<LocalTemplate> {
+async function readTemplate(http: HttpClient, facts: ServerFacts): Promise<ChatTemplate> {
   const props = objectOf((await http.getJson(ofModel('/props', facts))).body);
-  const named = [
-    { name: 'default', template: props.chat_template },
-    { name: 'tool_use', template: props.chat_template_tool_use },
-  ].filter(({ template }) => typeof template === 'string' && template !== '');
-  const { bos_token, eos_token } = props;
-  const template = LocalTemplate.of(http.url, { chat_template: named, bos_token, eos_token }, null);
-  if (template) return template;
+  const { chat_template: plain, chat_template_tool_use: tools } = props;
+  const withTools = typeof tools === 'string' && tools !== '' ? tools : undefined;
+  if (typeof plain === 'string' && plain !== '')
+    return ChatTemplate.read(`of the server at ${http.url}`, { plain, withTools }, templateTokens(props));
   throw new Invalid(
     `The model of the backend ${http.backend} (${http.url}) comes without a chat template; choose one trained for conversation.`,
   );

@@ -8,7 +8,8 @@ import { Tokenizer } from '@huggingface/tokenizers';
 import { Invalid, NotFound } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
 import type { TemplateOptions } from '../backend';
-import { LocalTemplate } from './local-template';
+import type { ChatTemplate } from '../chat-template';
+import { readLocalTemplate } from './local-template';
 import { type AddedToken, bytesOfVocabulary, type TokenizerJson, withSplitOfOwn } from './tokenizer-json';
 
 export class LocalTokenizer {
@@ -16,7 +17,7 @@ export class LocalTokenizer {
   /** Ids that are no token of the vocabulary have none. */
   readonly #bytes: (Uint8Array | undefined)[];
   readonly #controls: ReadonlySet<number>;
-  readonly #template: LocalTemplate | null;
+  readonly #template: ChatTemplate | null;
   readonly #special: Tokenizer;
   readonly #plain: Tokenizer;
 
@@ -24,7 +25,7 @@ export class LocalTokenizer {
     folder: string,
     json: TokenizerJson,
     config: Record<string, unknown>,
-    template: LocalTemplate | null,
+    template: ChatTemplate | null,
   ) {
     this.folder = folder;
     const own = withSplitOfOwn(json);
@@ -50,7 +51,7 @@ export class LocalTokenizer {
         `There is no tokenizer.json in ${folder}; give the folder that holds the model's tokenizer files.`,
       );
     const config = (await readJsonFile(folder, 'tokenizer_config.json')) ?? {};
-    const template = LocalTemplate.of(folder, config, await readText(folder, 'chat_template.jinja'));
+    const template = readLocalTemplate(folder, config, await readText(folder, 'chat_template.jinja'));
     try {
       return new LocalTokenizer(folder, asTokenizer(folder, json), config, template);
     } catch (error) {

@@ -103,6 +103,7 @@ export class ModelEngine implements TwinEngine {
   render(messages: unknown, { addGenerationPrompt, tools }: { addGenerationPrompt: boolean; tools: unknown }): string {
     try {
       const functions = Array.isArray(tools) ? tools.map((tool) => tool.function as TemplateTool) : [];
+      if (!this.#weights.template) throw new Error('The model has no chat template.');
       return this.#weights.template.render(messages as never, { addGenerationPrompt, tools: functions });
     } catch (error) {
       throw new TwinError(400, (error as Error).message);

@@ -7,7 +7,8 @@ import {
   type LlamaModel,
   type Token,
 } from 'node-llama-cpp';
-import { ChatTemplate } from '../../embedded/chat-template';
+import type { ChatTemplate } from '../../chat-template';
+import { templateInside } from '../../embedded/chat-template';
 import { openModelFile } from '../../embedded/model-file';
 import { commonPrefix } from '../../embedded/sequence-pool';
 import { Vocabulary } from '../../embedded/vocabulary';
@@ -39,7 +40,7 @@ export class Weights {
   readonly contextLength: number;
   readonly name: string;
   readonly vocabulary: Vocabulary;
-  readonly template: ChatTemplate;
+  readonly template: ChatTemplate | null;
   readonly #model: LlamaModel;
   #leases: Lease[] = [];
   readonly #pending = new Set<Promise<unknown>>();
@@ -50,7 +51,7 @@ export class Weights {
     this.contextLength = contextLength;
     this.name = model.fileInfo.metadata.general?.name ?? 'model';
     this.vocabulary = Vocabulary.of(model);
-    this.template = ChatTemplate.of(model);
+    this.template = templateInside(model);
   }
 
   /** Throws from the error family when the file is no model. */
