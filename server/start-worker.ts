@@ -89,7 +89,7 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
       planTurns: (name, skill) => material.planTurns(name, skill),
       backendLive: (name) => material.backendOf(name),
       backendHistory: (name) => history.history(name),
-      checkServer: ({ url, kind, model, tokenizer, contextLength, key, controlKey }) =>
+      checkServer: ({ backend, url, kind, model, tokenizer, contextLength, key, controlKey }) =>
         checkServer({
           url,
           key,
@@ -98,7 +98,7 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
           model,
           tokenizerFolder: tokenizer,
           contextLength,
-          backendName: 'being checked',
+          backendName: backend,
           logger,
           ambient,
           protocols: protocolsWith(controlKey),

@@ -120,7 +120,7 @@ describe('a backend on trtllm-serve', () => {
       model: null,
       tokenizerFolder: tokenizer(),
       contextLength: null,
-      backendName: 'being checked',
+      backendName: null,
       logger,
       ambient,
       protocols: protocolsWith(controlKey),
@@ -132,7 +132,10 @@ describe('a backend on trtllm-serve', () => {
   };
 
   it('takes new weights with its control key, which is sent to nobody', async () => {
-    expect(await aboutWeights(CONTROL)).toMatchObject({ status: 'pass', result: { ok: true } });
+    const { result, status } = await aboutWeights(CONTROL);
+    expect({ status, ok: result.ok }).toEqual({ status: 'pass', ok: true });
+    // It is no backend's yet.
+    expect(result.items[0]?.says).toBe(`The server at ${twin.url} answers.`);
     await withBackend(CONTROL, async (backend) => {
       const label = async () => {
         const requests = [{ promptIds: Int32Array.of(70), options: { ...PLAIN, maxTokens: 2 }, affinityKey: 'a' }];

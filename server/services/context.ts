@@ -60,6 +60,8 @@ export interface RunningProcess {
 }
 
 export interface ServerToCheck {
+  /** Whose server it is, for sentences; null while it belongs to none. */
+  backend: string | null;
   url: string;
   kind: RemoteKind | 'auto';
   /** The name it serves the model under; null takes the only one it has. */

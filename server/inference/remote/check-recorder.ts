@@ -14,7 +14,7 @@ const KEPT_CHARS = 4000;
 
 /** The same connection for one item of the checklist. Closing it leaves the connection open. */
 export class Recorder implements HttpClient {
-  readonly backend: string;
+  readonly backend: string | null;
   readonly url: string;
   readonly #http: HttpClient;
   readonly #redaction: KeyRedaction;

@@ -24,6 +24,7 @@ import { checkRoundTrip, checkTemplate, checkTokenizer } from './check-tokens';
 import { createHttpClient, type HttpClient } from './http-client';
 import { LocalTokenizer } from './local-tokenizer';
 import type { ServerFacts, ServerProtocol, WeightRoutes } from './protocol';
+import { where } from './server-name';
 import { KeyRedaction } from './server-words';
 import type { TokenText } from './token-text';
 
@@ -40,7 +41,8 @@ export interface ServerCheckOptions {
   tokenizerFolder: string | null;
   /** In tokens, for servers that do not tell. */
   contextLength: number | null;
-  backendName: string;
+  /** Null where the server belongs to none yet. */
+  backendName: string | null;
   logger: Logger;
   ambient: Ambient;
   protocols: Readonly<Record<RemoteKind, ServerProtocol>>;
@@ -87,7 +89,7 @@ class Checklist {
     this.#options = options;
     this.#http = http;
     this.#redaction = new KeyRedaction(options.key, options.controlKey);
-    this.#server = `The backend ${http.backend} (${http.url})`;
+    this.#server = where(http);
   }
 
   async run(): Promise<BackendCheck> {

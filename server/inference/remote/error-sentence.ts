@@ -13,12 +13,11 @@ import {
   Unavailable,
 } from '../../core/errors';
 import { isObject, looksLikeHtml, readJson, showJson } from './json-body';
+import { type NamedServer, where } from './server-name';
 import type { KeyRedaction } from './server-words';
 
 /** What was asked of whom. */
-export interface Asked {
-  backend: string;
-  url: string;
+export interface Asked extends NamedServer {
   method: string;
   path: string;
   redaction: KeyRedaction;
@@ -38,10 +37,6 @@ interface Failure {
 export interface ContextOverflow {
   /** In tokens; null when the server does not say. */
   contextLength: number | null;
-}
-
-function where({ backend, url }: Asked): string {
-  return `The backend ${backend} (${url})`;
 }
 
 function request({ method, path }: Asked): string {

@@ -480,6 +480,16 @@ describe('an address or key that cannot be used', () => {
     expect(() => createHttpClient({ backend: 'gpu', url })).toThrow(
       /of the backend gpu is none of a server: write it as http/,
     );
+    // A server that is being looked at belongs to no backend.
+    const sentence = `The address ${JSON.stringify(url)} is none of a server: write it as http`;
+    expect(() => createHttpClient({ backend: null, url })).toThrow(sentence);
+  });
+
+  it('is called by its address alone while it belongs to no backend', async () => {
+    const { url } = await answering(reply(500, { error: 'no' }), { backend: null });
+    const http = client({ backend: null, url });
+    expect((await failure(http.getJson('/x'))).message).toMatch(new RegExp(`^The server at ${url} failed`));
+    expect((await failure(client({ url }).getJson('/x'))).message).toMatch(/^The backend gpu \(http/);
   });
 
   it('shows nothing that may be a secret', () => {

@@ -9,11 +9,12 @@ import { type Asked, reasonOf, statusError, unreadable } from './error-sentence'
 import { exchange } from './http-exchange';
 import { readJson, writeJson } from './json-body';
 import { parseTurn } from './parse-turn';
+import type { NamedServer } from './server-name';
 import { KeyRedaction } from './server-words';
 
 export interface HttpClientOptions {
-  /** Name of the backend, for sentences. */
-  backend: string;
+  /** Name of the backend, for sentences; null where the server belongs to none yet. */
+  backend: string | null;
   /** Base address without a trailing slash; a path in it is kept (a server behind a proxy). */
   url: string;
   /** Sent as `Authorization: Bearer …`. */
@@ -47,9 +48,7 @@ export interface HttpAnswer {
  * 422 → Invalid; 429 → Unavailable (retry); other 5xx → Unavailable (retry false); HTML or broken JSON → Invalid that says
  * it is no inference server; aborted by `signal` → the signal's reason when it is of the family, else Cancelled.
  */
-export interface HttpClient {
-  readonly backend: string;
-  readonly url: string;
+export interface HttpClient extends NamedServer {
   getJson(path: string, options?: CallOptions): Promise<HttpAnswer>;
   postJson(path: string, body: unknown, options?: CallOptions): Promise<HttpAnswer>;
   /** For answers that are text by design (metrics, LoRA routes of vLLM). */
@@ -74,7 +73,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 }
 
 class PooledClient implements HttpClient {
-  readonly backend: string;
+  readonly backend: string | null;
   readonly url: string;
   readonly #pool: Pool;
   readonly #basePath: string;
@@ -148,25 +147,27 @@ class PooledClient implements HttpClient {
 }
 
 /** The address is shown only once it is known to hold no password. */
-function readAddress(backend: string, url: string): URL {
+function readAddress(backend: string | null, url: string): URL {
   const text = url.trim();
   const address = URL.canParse(text) ? new URL(text) : null;
   if (address?.username || address?.password || address?.search || address?.hash)
     throw new Invalid(
-      `The address of the backend ${backend} may have no user name, password, query or fragment; a key is given on its own.`,
+      `The address of ${ownerOf(backend)} may have no user name, password, query or fragment; a key is given on its own.`,
     );
   if (!address || (address.protocol !== 'http:' && address.protocol !== 'https:') || !address.hostname)
     throw new Invalid(
-      `The address ${JSON.stringify(text.replace(/\/\/.*@/, '//…@').slice(0, 100))} of the backend ${backend} is none of a server: write it as http://HOST:PORT or https://HOST.`,
+      `The address ${JSON.stringify(text.replace(/\/\/.*@/, '//…@').slice(0, 100))}${backend === null ? '' : ` of the backend ${backend}`} is none of a server: write it as http://HOST:PORT or https://HOST.`,
     );
   return address;
 }
 
+const ownerOf = (backend: string | null): string => (backend === null ? 'the server' : `the backend ${backend}`);
+
 /** A header carries printable ASCII; anything else would be sent as something else, or not at all. */
-function checkKey(backend: string, key: string): string {
+function checkKey(backend: string | null, key: string): string {
   if (!/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(key))
     throw new Invalid(
-      `The key of the backend ${backend} cannot be sent: it has characters that no HTTP header carries, or a space at an end. Copy it again.`,
+      `The key of ${ownerOf(backend)} cannot be sent: it has characters that no HTTP header carries, or a space at an end. Copy it again.`,
     );
   return key;
 }

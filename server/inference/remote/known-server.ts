@@ -7,6 +7,7 @@ import { Invalid, isStudioError, Unavailable } from '../../core/errors';
 import type { HttpClient } from './http-client';
 import { LocalTokenizer } from './local-tokenizer';
 import type { ServerFacts, ServerProtocol } from './protocol';
+import { where } from './server-name';
 import { untilAborted } from './serving-gate';
 import { TokenText } from './token-text';
 
@@ -26,7 +27,7 @@ const FACTS_MS = 15_000;
 export class KnownServer {
   readonly http: HttpClient;
   readonly protocol: ServerProtocol;
-  /** Backend and address, at the beginning of a sentence. */
+  /** At the beginning of a sentence. */
   readonly called: string;
   /** It says other things of itself. `startedAgain`: not by anything that was done from here. */
   changed: (startedAgain: boolean) => void = () => {};
@@ -48,7 +49,7 @@ export class KnownServer {
   ) {
     this.http = options.http;
     this.protocol = options.protocol;
-    this.called = `The backend ${options.http.backend} (${options.http.url})`;
+    this.called = where(options.http);
     this.#options = options;
     this.#localTokenizer = localTokenizer;
     this.#facts = facts;
@@ -132,7 +133,7 @@ async function factsOf({ http, protocol, model, contextLength }: KnownServerOpti
   const facts = await protocol.describe(http, { model, contextLength });
   if (facts.contextLength < 1)
     throw new Invalid(
-      `The backend ${http.backend} (${http.url}) does not tell how many tokens its context holds; give its context length with its address.`,
+      `${where(http)} does not tell how many tokens its context holds; give its context length with its address.`,
     );
   return facts;
 }

@@ -9,7 +9,7 @@ import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import { listOf, ofModel } from './llama-server-wire';
 import type { ServerFacts, WeightRoutes } from './protocol';
-import { where } from './server-probe';
+import { where } from './server-name';
 
 /** Bytes of the random texts that push cached prompts out; as hexadecimal digits they are at least as many tokens. */
 const PROBE_BYTES = 64;

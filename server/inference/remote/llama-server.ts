@@ -13,7 +13,8 @@ import { ofModel } from './llama-server-wire';
 import { templateTokens } from './local-template';
 import { embed } from './openai-embed';
 import type { ServerFacts, ServerProtocol } from './protocol';
-import { broken, modelCards, notServed, readIds, textOrNull, where } from './server-probe';
+import { where } from './server-name';
+import { broken, modelCards, notServed, readIds, textOrNull } from './server-probe';
 
 const HEALTH_TIMEOUT_MS = 10_000;
 
@@ -131,9 +132,7 @@ async function readTemplate(http: HttpClient, facts: ServerFacts): Promise<ChatT
   const withTools = typeof tools === 'string' && tools !== '' ? tools : undefined;
   if (typeof plain === 'string' && plain !== '')
     return ChatTemplate.read(`of the server at ${http.url}`, { plain, withTools }, templateTokens(props));
-  throw new Invalid(
-    `The model of the backend ${http.backend} (${http.url}) comes without a chat template; choose one trained for conversation.`,
-  );
+  throw new Invalid(`${where(http)} serves a model without a chat template; choose one trained for conversation.`);
 }
 
 async function health(http: HttpClient): Promise<{ ok: boolean; message: string }> {

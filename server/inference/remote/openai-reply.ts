@@ -3,7 +3,8 @@ import { Unavailable } from '../../core/errors';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { RawGeneration } from './protocol';
-import { broken, numberOrNaN, where } from './server-probe';
+import { where } from './server-name';
+import { broken, numberOrNaN } from './server-probe';
 
 /** @param maxTokens bytes, for each is a token here; the service counts in its own tokens and may write more */
 export function readReply(http: HttpClient, body: unknown, maxTokens: number): RawGeneration {

@@ -11,7 +11,8 @@ import { embed } from './openai-embed';
 import { decode, encode, isKnown, parse, render } from './openai-messages';
 import { readReply } from './openai-reply';
 import type { GenerateCall, RawGeneration, ServerFacts, ServerProtocol } from './protocol';
-import { countOrNull, notServed, where } from './server-probe';
+import { where } from './server-name';
+import { countOrNull, notServed } from './server-probe';
 
 const HEALTH_TIMEOUT_MS = 10_000;
 /** What services call the length of their context in the list of models. */

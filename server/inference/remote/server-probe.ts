@@ -2,9 +2,7 @@
 import { Invalid, NotFound } from '../../core/errors';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
-
-/** Backend and address, at the beginning of a sentence. */
-export const where = (http: HttpClient): string => `The backend ${http.backend} (${http.url})`;
+import { where } from './server-name';
 
 /** A route that wants POST answers GET with 405; asking so changes nothing on the server. */
 export async function isMounted(http: HttpClient, path: string): Promise<boolean> {

@@ -4,7 +4,8 @@ import { Invalid } from '../../core/errors';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { ServerFacts } from './protocol';
-import { countOrNull, firstOf, isMounted, modelCards, notServed, readIds, textOrNull, where } from './server-probe';
+import { where } from './server-name';
+import { countOrNull, firstOf, isMounted, modelCards, notServed, readIds, textOrNull } from './server-probe';
 
 export type SglangRoute = 'weight-label' | 'pause' | 'load' | 'tokenize' | 'seed';
 

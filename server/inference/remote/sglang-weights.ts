@@ -8,7 +8,8 @@ import type { WeightSource } from '../../core/inference';
 import type { HttpClient } from './http-client';
 import { isObject, showJson } from './json-body';
 import type { WeightRoutes } from './protocol';
-import { firstOf, textOrNull, where } from './server-probe';
+import { where } from './server-name';
+import { firstOf, textOrNull } from './server-probe';
 import { MODEL_INFO, type SglangFacts, UNLABELLED } from './sglang-facts';
 
 /** A load reads the whole checkpoint from a disk or a network, and begins when what runs has ended. */

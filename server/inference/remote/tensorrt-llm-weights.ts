@@ -8,7 +8,7 @@ import { Forbidden, isStudioError, Unavailable } from '../../core/errors';
 import type { HttpClient } from './http-client';
 import { isObject, writeJson } from './json-body';
 import type { WeightRoutes } from './protocol';
-import { where } from './server-probe';
+import { where } from './server-name';
 import type { TensorrtFacts } from './tensorrt-llm-facts';
 
 const HEADER = 'x-trtllm-rl-control-auth';

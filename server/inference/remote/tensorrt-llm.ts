@@ -1,7 +1,7 @@
 /** trtllm-serve's HTTP API, about version 1.2. It has no routes for its tokenizer: that comes from a folder. Written from its public source. */
 import { isStudioError } from '../../core/errors';
 import type { ServerProtocol } from './protocol';
-import { where } from './server-probe';
+import { where } from './server-name';
 import { describeTensorrt, tensorrtFacts } from './tensorrt-llm-facts';
 import { generateOnTensorrt } from './tensorrt-llm-generate';
 import { tensorrtWeights } from './tensorrt-llm-weights';

@@ -10,6 +10,7 @@ import { cut, hasControlShape } from './control-strings';
 import type { HttpClient } from './http-client';
 import type { LocalTokenizer } from './local-tokenizer';
 import type { ServerFacts, ServerProtocol } from './protocol';
+import { where } from './server-name';
 import { sideBySide } from './side-by-side';
 import { TokenBytes } from './token-bytes';
 
@@ -38,7 +39,7 @@ export class TokenText {
   private constructor(options: TokenTextOptions) {
     const { protocol, http, facts, localTokenizer } = options;
     this.#options = options;
-    this.#who = `The backend ${http.backend} (${http.url})`;
+    this.#who = where(http);
     this.#ask = localTokenizer
       ? async ({ text, special }) => localTokenizer.encode(text, special)
       : sideBySide(

@@ -4,6 +4,7 @@ import type { LogprobKind } from '../../core/vocabulary';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { ServerFacts } from './protocol';
+import { where } from './server-name';
 
 export type VllmRoute =
   | 'tokens-in-tokens-out'
@@ -33,8 +34,6 @@ export const adapterName = (version: string): string => `${ADAPTER_PREFIX}${vers
 /** The version of an adapter that the studio loaded; null for every other model. */
 export const adapterVersion = (model: string): string | null =>
   model.startsWith(ADAPTER_PREFIX) ? model.slice(ADAPTER_PREFIX.length) : null;
-
-export const where = (http: HttpClient): string => `The backend ${http.backend} (${http.url})`;
 
 /** Every fact that vLLM's protocol is given was made by its own `describe`. */
 export const vllmFacts = (facts: ServerFacts): VllmFacts => facts as VllmFacts;

@@ -10,7 +10,8 @@ import type { Constraint, SamplingOptions } from '../backend';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { GenerateCall, RawGeneration } from './protocol';
-import { adapterVersion, type VllmFacts, where } from './vllm-facts';
+import { where } from './server-name';
+import { adapterVersion, type VllmFacts } from './vllm-facts';
 
 const GENERATE = '/inference/v1/generate';
 const COMPLETIONS = '/v1/completions';

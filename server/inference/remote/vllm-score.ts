@@ -3,7 +3,8 @@ import { Invalid } from '../../core/errors';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { RawScores } from './protocol';
-import { type VllmFacts, where } from './vllm-facts';
+import { where } from './server-name';
+import type { VllmFacts } from './vllm-facts';
 
 /** No alternative: there are fewer. */
 const NONE = -1;

@@ -9,8 +9,9 @@ import type { WeightSource } from '../../core/inference';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { WeightRoutes } from './protocol';
+import { where } from './server-name';
 import { checkCheckpoint } from './vllm-checkpoint';
-import { adapterName, adapterVersion, UNLABELLED, type VllmFacts, where } from './vllm-facts';
+import { adapterName, adapterVersion, UNLABELLED, type VllmFacts } from './vllm-facts';
 
 /** A load reads the whole checkpoint from a disk or a network. */
 const LOAD_TIMEOUT_MS = 30 * 60_000;

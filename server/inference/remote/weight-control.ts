@@ -8,6 +8,7 @@ import type { Logger } from '../../observability/logger';
 import type { WeightUpdate } from '../backend';
 import type { KnownServer } from './known-server';
 import type { WeightRoutes } from './protocol';
+import { behindName } from './server-name';
 import { ServingGate } from './serving-gate';
 import { WeightLabel } from './weight-label';
 
@@ -192,16 +193,21 @@ export class WeightControl {
         return unresumed as Error;
       }
     const failure = isStudioError(error) && error.code === 'invalid' ? Invalid : Unavailable;
-    const sentence = `${this.#known.called} ${what}: ${said(error, this.#known.called)} ${serves}`;
+    const sentence = `${this.#known.called} ${what}: ${this.#said(error)} ${serves}`;
     return new failure(sentence, { serving: old, retry: false }, { cause: error });
   }
 
   #stayPaused(what: string, error: unknown): Unavailable {
     this.#paused = 'failure';
-    const sentence = `${this.#known.called} ${what}: ${said(error, this.#known.called)} It stays paused, since it cannot be told what serves; update it again, resume it or start it again.`;
+    const sentence = `${this.#known.called} ${what}: ${this.#said(error)} It stays paused, since it cannot be told what serves; update it again, resume it or start it again.`;
     this.gate.close(sentence);
     this.#logger.error({ backend: this.#known.http.backend, url: this.#known.http.url, err: error }, sentence);
     return new Unavailable(sentence, { serving: null, retry: false }, { cause: error });
+  }
+
+  /** Behind words that name the server already. */
+  #said(error: unknown): string {
+    return behindName(error instanceof Error ? error.message : String(error), this.#known.http);
   }
 
   async #ask(): Promise<string> {
@@ -216,10 +222,4 @@ function loadLeftTheOld(error: unknown): boolean {
   if (!isStudioError(error)) return false;
   const { weightsUnknown, reached, status } = error.details;
   return weightsUnknown !== true && !(reached === true && status === undefined);
-}
-
-/** The sentence of a failure behind one that names the server already. */
-function said(error: unknown, called: string): string {
-  const sentence = error instanceof Error ? error.message : String(error);
-  return sentence.startsWith(`${called} `) ? `it${sentence.slice(called.length)}` : sentence;
 }

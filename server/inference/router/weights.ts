@@ -5,6 +5,7 @@
 import { Conflict, isStudioError, Unavailable } from '../../core/errors';
 import type { Logger } from '../../observability/logger';
 import type { InferenceBackend, WeightUpdate } from '../backend';
+import { behindName } from '../remote/server-name';
 import { isRepeatable, retold, sentenceOf } from './failures';
 import { RecentKeys } from './recent-keys';
 import type { Found, Replica } from './replica';
@@ -198,11 +199,7 @@ export class FleetWeights {
     }
     // Each says which server it is by itself; here its address stands before it.
     const why = failed
-      .map(({ replica: { url }, error }) => {
-        const called = `The backend ${backend} (${url}) `;
-        const sentence = sentenceOf(error);
-        return `${url}: ${sentence.startsWith(called) ? `it ${sentence.slice(called.length)}` : sentence}`;
-      })
+      .map(({ replica: { url }, error }) => `${url}: ${behindName(sentenceOf(error), { backend, url })}`)
       .join(' ');
     logger.error({ backend, version: update.version, why }, 'Not all servers took the new weights.');
     const first = failed[0]?.error;

@@ -50,7 +50,7 @@ async function checkWanted(ctx: ServiceContext, wanted: RemoteBackendInput): Pro
     key: key ?? stored(url)?.keyFor(url) ?? null,
     controlKey: controlKey ?? stored(url)?.controlKey() ?? null,
   });
-  return checkServers(ctx.process, { kind, urls, model, tokenizer, contextLength }, keysFor);
+  return checkServers(ctx.process, { backend: null, kind, urls, model, tokenizer, contextLength }, keysFor);
 }
 
 /** A stored key goes to no server it was not given for, and signs nothing for it. */

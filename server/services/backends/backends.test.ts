@@ -79,6 +79,7 @@ describeOnBothDatabases('backends on servers', (open) => {
     expect(saved).toMatchObject({ name: 'pair', changed: true, checks: [{ url: A }, { url: B }] });
     expect(asked).toEqual(
       [A, B].map((url) => ({
+        backend: null,
         url,
         kind: 'auto',
         model: 'm',
@@ -218,9 +219,9 @@ describeOnBothDatabases('backends on servers', (open) => {
     answer = (wanted) => checkOf(wanted, { fingerprint: 'newer', ok: false });
     const checks = await recheckBackend({ ctx, input: { name: 'pair' } });
     expect(checks.map(({ url }) => url)).toEqual([A, B]);
-    expect(asked.map(({ key, kind }) => [key, kind])).toEqual([
-      [KEY, 'vllm'],
-      [KEY, 'vllm'],
+    expect(asked.map(({ key, kind, backend }) => [key, kind, backend])).toEqual([
+      [KEY, 'vllm', 'pair'],
+      [KEY, 'vllm', 'pair'],
     ]);
     expect(await backendRow(database.db, 'pair')).toMatchObject({
       revision,

@@ -92,5 +92,5 @@ async function checkNew(
       controlKey: controlKey ?? own?.controlKey() ?? null,
     };
   };
-  return checkServers(ctx.process, { kind, urls: addUrls, model, tokenizer, contextLength }, keysFor);
+  return checkServers(ctx.process, { backend: null, kind, urls: addUrls, model, tokenizer, contextLength }, keysFor);
 }

@@ -29,7 +29,16 @@ export async function checkServer({
     controlKey = null,
   } = parseInput(checkServerInput, input);
   refuseControlKey(controlKey, url, kind);
-  const check = await ctx.process.checkServer({ url, kind, model, tokenizer, contextLength, key, controlKey });
+  const check = await ctx.process.checkServer({
+    backend: null,
+    url,
+    kind,
+    model,
+    tokenizer,
+    contextLength,
+    key,
+    controlKey,
+  });
   if (kind === 'auto') refuseControlKey(controlKey, url, check.kind);
   return check;
 }
@@ -47,7 +56,7 @@ export async function recheckBackend({
   const { row, settings } = await requireRemote(ctx, name);
   const { model = null, tokenizer = null, contextLength = null } = settings;
   const { keyFor, controlKey } = await readBackendKeys(ctx.database.db, ctx.process.secrets, row.id);
-  const wanted = { kind: row.kind, urls: urlsOf(settings), model, tokenizer, contextLength };
+  const wanted = { backend: name, kind: row.kind, urls: urlsOf(settings), model, tokenizer, contextLength };
   const checks = await checkServers(ctx.process, wanted, (url) => ({ key: keyFor(url), controlKey: controlKey() }));
   await ctx.database.db.transaction(async (tx) => {
     const { id, kind, isDefault, revision } = await getBackend(tx, name);

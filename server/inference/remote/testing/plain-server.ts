@@ -10,6 +10,7 @@ import type { WeightUpdate } from '../../backend';
 import { StopStrings } from '../../embedded/stop-strings';
 import type { HttpClient } from '../http-client';
 import type { GenerateCall, RawGeneration, RawScores, ServerFacts, ServerProtocol, WeightRoutes } from '../protocol';
+import { where } from '../server-name';
 
 export const END = 256;
 /** The prompt ends at it. */
@@ -199,7 +200,7 @@ export function plainProtocol({ weights = null, scores = true }: PlainProtocolOp
     metrics: null,
     async describe(http): Promise<ServerFacts> {
       const about = (await http.getJson('/about')).body as { contextLength?: number; startedAs?: string } | null;
-      if (!about?.contextLength) throw new Invalid(`The backend ${http.backend} (${http.url}) is no plain server.`);
+      if (!about?.contextLength) throw new Invalid(`${where(http)} is no plain server.`);
       return {
         modelName: 'plain',
         contextLength: about.contextLength,
