@@ -257,11 +257,18 @@ export async function saveBackend(
         kind: input.kind,
         settings: sql`excluded.settings`,
         isDefault: input.isDefault,
+        // A model inside the studio has no pause.
+        ...(input.kind === 'embedded' ? { paused: false } : {}),
         ...(input.reopen === false ? {} : { revision: sql`${backends.revision} + 1` }),
       },
     })
     .returning({ id: backends.id });
   return { backendId: row?.id ?? input.id };
+}
+
+/** Whoever opens the backend from now on keeps requests back, or lets them go. */
+export async function setBackendPaused(tx: Tx, input: { backendId: string; paused: boolean }): Promise<void> {
+  await tx.update(backends).set({ paused: input.paused }).where(eq(backends.id, input.backendId));
 }
 
 /** Throws Conflict when runs were made with it: they name it for ever. */

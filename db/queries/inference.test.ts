@@ -4,7 +4,7 @@ import { Conflict } from '../../server/core/errors';
 import { describeOnBothDatabases, type TestDatabase } from '../testing/database';
 import { type SeededRun, seedRun } from '../testing/seed';
 import { CONTROL, keepKeysOf, listBackendKeys, removeBackendKey, saveBackendKey } from './backend-keys';
-import { getBackend, listBackends, removeBackend, saveBackend } from './catalog';
+import { getBackend, listBackends, removeBackend, saveBackend, setBackendPaused } from './catalog';
 import { requeueTrajectory } from './give-back';
 import { getRun } from './runs';
 import { claimTrajectories } from './trajectories';
@@ -14,7 +14,9 @@ import {
   endWeightUpdate,
   listWeightUpdates,
   renewWeightUpdate,
+  settleWeightUpdates,
   succeededVersions,
+  unfinishedUpdate,
 } from './weight-updates';
 
 const ambient = fixedAmbient(undefined, 41);
@@ -79,7 +81,9 @@ describeOnBothDatabases('what belongs to a backend', (open) => {
     expect(first).toMatchObject({ status: 'running', number: 1, source: { kind: 'checkpoint', path: '/weights' } });
     await renewWeightUpdate(database.db, { id: first?.id ?? '', leaseUntilMs: 1_200 });
     await expect(begin('b', 1_150)).rejects.toBeInstanceOf(Conflict);
-    await database.db.transaction((tx) => endWeightUpdate(tx, { id: first?.id ?? '', error: null, nowMs: 1_160 }));
+    await database.db.transaction((tx) =>
+      endWeightUpdate(tx, { id: first?.id ?? '', error: null, unsettled: false, nowMs: 1_160 }),
+    );
 
     expect(await begin('b', 2_000)).toEqual({ number: 2 });
     expect(await newest(2_050)).toMatchObject({ status: 'running' });
@@ -89,14 +93,73 @@ describeOnBothDatabases('what belongs to a backend', (open) => {
     });
     expect(await begin('c', 2_200)).toEqual({ number: 3 });
     const third = await newest(2_200);
-    await database.db.transaction((tx) => endWeightUpdate(tx, { id: third?.id ?? '', error: null, nowMs: 2_300 }));
+    await database.db.transaction((tx) =>
+      endWeightUpdate(tx, { id: third?.id ?? '', error: null, unsettled: false, nowMs: 2_300 }),
+    );
     expect(await succeededVersions(database.db, backendId)).toEqual(['a', 'c']);
 
     const page = await listWeightUpdates(database.db, { backendId, nowMs: 3_000, limit: 2 });
     expect(page).toMatchObject({ total: 3, nextCursor: '2', items: [{ number: 3 }, { number: 2, status: 'failed' }] });
     const rest = await listWeightUpdates(database.db, { backendId, nowMs: 3_000, cursor: page.nextCursor });
     expect(rest).toMatchObject({ nextCursor: null, items: [{ number: 1, status: 'succeeded' }] });
-    expect(JSON.stringify(page)).not.toContain('lease');
+    expect(JSON.stringify(page)).not.toMatch(/lease|unsettled/);
+  });
+
+  it('knows the update whose end nobody saw, until its servers are made sure of or a later one succeeds', async () => {
+    const unfinished = (nowMs: number) => unfinishedUpdate(database.db, { backendId, nowMs });
+    const end = async (nowMs: number, error: string | null, unsettled: boolean) => {
+      const id = (await newest(nowMs))?.id ?? '';
+      await database.db.transaction((tx) => endWeightUpdate(tx, { id, error, unsettled, nowMs }));
+    };
+    // What a later one that succeeded came after is settled with it.
+    expect(await unfinished(4_000)).toBeNull();
+    await begin('d', 4_000);
+    const before = ['a', 'c'].map((version) => ({ version, source: { kind: 'checkpoint', path: '/weights' } }));
+    expect(await unfinished(4_050)).toMatchObject({ version: 'd', goesOn: true, before, inFlight: 'drain' });
+    expect(await unfinished(4_200)).toMatchObject({ version: 'd', goesOn: false });
+    await settleWeightUpdates(database.db, { backendId, nowMs: 4_050 });
+    expect((await newest(4_050))?.status).toBe('running');
+    await settleWeightUpdates(database.db, { backendId, nowMs: 4_200 });
+    expect(await unfinished(4_200)).toBeNull();
+    expect(await newest(4_200)).toMatchObject({
+      status: 'failed',
+      finishedAtMs: 4_200,
+      error: expect.stringMatching(/stopped in the middle/),
+    });
+
+    await begin('e', 5_000);
+    await end(5_050, 'Old weights go on serving.', false);
+    expect(await unfinished(5_050)).toBeNull();
+    await begin('f', 5_100);
+    await end(5_150, 'It stays paused.', true);
+    await begin('g', 5_200);
+    await end(5_250, 'No such folder.', false);
+    // One that failed without having changed anything settles nothing.
+    expect(await unfinished(5_300)).toMatchObject({ version: 'f', goesOn: false, before });
+    // Nor does one that was left in the middle, when the next begins.
+    await begin('h', 5_300);
+    await begin('i', 5_500);
+    await end(5_550, 'No such folder.', false);
+    expect(await unfinished(5_600)).toMatchObject({ version: 'h' });
+    await settleWeightUpdates(database.db, { backendId, nowMs: 5_600 });
+    expect(await unfinished(5_600)).toBeNull();
+    await begin('j', 6_000);
+    await end(6_010, null, false);
+    expect(await succeededVersions(database.db, backendId)).toEqual(['a', 'c', 'j']);
+  });
+
+  it('keeps that an operator paused a backend, through changes of its settings', async () => {
+    const paused = async () => (await getBackend(database.db)).paused;
+    const { id, name, kind, settings, isDefault } = await getBackend(database.db);
+    expect(await paused()).toBe(false);
+    await database.db.transaction((tx) => setBackendPaused(tx, { backendId, paused: true }));
+    const save = (change: { kind?: typeof kind }) =>
+      database.db.transaction((tx) => saveBackend(tx, { id, name, settings, isDefault, nowMs: 1, kind, ...change }));
+    await save({ kind: 'vllm' });
+    expect(await paused()).toBe(true);
+    await save({ kind: 'embedded' });
+    expect(await paused()).toBe(false);
+    await save({});
   });
 
   it('begins two updates at once only one after the other', async () => {

@@ -1,5 +1,5 @@
 /** The weights a backend was given, in order. One update of a backend goes on at a time. */
-import { and, asc, desc, eq, lt, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, lt, or, sql } from 'drizzle-orm';
 import { Conflict, NotFound } from '../../server/core/errors';
 import type { WeightSource } from '../../server/core/inference';
 import type { Page, WeightUpdateView } from '../../server/core/views';
@@ -36,7 +36,7 @@ export async function beginWeightUpdate(
   if (!backend) throw new NotFound('The backend was removed at this moment.');
   await tx
     .update(weightUpdates)
-    .set({ status: 'failed', error: ABANDONED, finishedAtMs: nowMs })
+    .set({ status: 'failed', error: ABANDONED, unsettled: true, finishedAtMs: nowMs })
     .where(
       and(
         eq(weightUpdates.backendId, backendId),
@@ -72,19 +72,69 @@ export async function renewWeightUpdate(q: Queryable, input: { id: string; lease
     .where(and(eq(weightUpdates.id, input.id), eq(weightUpdates.status, 'running')));
 }
 
-/** Writes how an update ended. `error` null: it succeeded. */
+/**
+ * Writes how an update ended. `error` null: it succeeded, and with it what earlier ones left open is settled. `unsettled`:
+ * it failed with a server held back.
+ */
 export async function endWeightUpdate(
   tx: Tx,
-  input: { id: string; error: string | null; nowMs: number },
+  input: { id: string; error: string | null; unsettled: boolean; nowMs: number },
 ): Promise<void> {
-  await tx
+  const { id, error, unsettled, nowMs } = input;
+  const status = error === null ? 'succeeded' : 'failed';
+  const [ended] = await tx
     .update(weightUpdates)
-    .set({
-      status: input.error === null ? 'succeeded' : 'failed',
-      error: storableText(input.error),
-      finishedAtMs: input.nowMs,
-    })
-    .where(eq(weightUpdates.id, input.id));
+    .set({ status, error: storableText(error), unsettled, finishedAtMs: nowMs })
+    .where(eq(weightUpdates.id, id))
+    .returning({ backendId: weightUpdates.backendId });
+  if (ended && error === null) await settleWeightUpdates(tx, { ...ended, nowMs });
+}
+
+/** An update whose end nobody saw: it goes on somewhere, its process is gone, or it left a server held back. */
+export interface UnfinishedUpdateRow {
+  id: string;
+  version: string;
+  source: { kind: WeightSource; path?: string };
+  inFlight: 'drain' | 'interrupt';
+  /** A process works on it: its lease has not run out. */
+  goesOn: boolean;
+  /** Those that had succeeded before it, oldest first. */
+  before: { version: string; source: { kind: WeightSource; path?: string } }[];
+}
+
+/** The newest of a backend, or null. */
+export async function unfinishedUpdate(
+  q: Queryable,
+  { backendId, nowMs }: { backendId: string; nowMs: number },
+): Promise<UnfinishedUpdateRow | null> {
+  const ofBackend = eq(weightUpdates.backendId, backendId);
+  const [row] = await q
+    .select()
+    .from(weightUpdates)
+    .where(and(ofBackend, or(eq(weightUpdates.status, 'running'), weightUpdates.unsettled)))
+    .orderBy(desc(weightUpdates.number))
+    .limit(1);
+  if (!row) return null;
+  const before = await q
+    .select({ version: weightUpdates.version, source: weightUpdates.source })
+    .from(weightUpdates)
+    .where(and(ofBackend, eq(weightUpdates.status, 'succeeded'), lt(weightUpdates.number, row.number)))
+    .orderBy(asc(weightUpdates.number));
+  const { id, version, source, inFlight } = row;
+  return { id, version, source, inFlight, before, goesOn: row.status === 'running' && row.leaseUntilMs >= nowMs };
+}
+
+/** All servers of the backend are known to serve what they say: nothing is left open of updates that nobody works on. */
+export async function settleWeightUpdates(
+  q: Queryable,
+  { backendId, nowMs }: { backendId: string; nowMs: number },
+): Promise<void> {
+  const ofBackend = eq(weightUpdates.backendId, backendId);
+  await q
+    .update(weightUpdates)
+    .set({ status: 'failed', error: ABANDONED, finishedAtMs: nowMs })
+    .where(and(ofBackend, eq(weightUpdates.status, 'running'), lt(weightUpdates.leaseUntilMs, nowMs)));
+  await q.update(weightUpdates).set({ unsettled: false }).where(and(ofBackend, weightUpdates.unsettled));
 }
 
 /** Newest first; the cursor is the number of the last one. An update whose process is gone is shown as failed. */
@@ -126,7 +176,7 @@ function asView(
   { update, requestedBy }: { update: typeof weightUpdates.$inferSelect; requestedBy: string | null },
   nowMs: number,
 ): WeightUpdateView {
-  const { backendId: _, leaseUntilMs, ...view } = update;
+  const { backendId: _, unsettled: __, leaseUntilMs, ...view } = update;
   const abandoned = view.status === 'running' && leaseUntilMs < nowMs;
   return { ...view, requestedBy, ...(abandoned ? { status: 'failed' as const, error: ABANDONED } : {}) };
 }

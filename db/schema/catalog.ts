@@ -63,6 +63,8 @@ export const backends = pgTable(
     kind: text('kind').$type<BackendKind>().notNull(),
     settings: json<JsonObject>()('settings').notNull(),
     isDefault: boolean('is_default').notNull().default(false),
+    /** By an operator, until one resumes it: whoever opens it keeps requests back, and its servers stand paused. */
+    paused: boolean('paused').notNull().default(false),
     /** Grows with each change after which it must be opened anew: kind, settings or keys, but not a check. */
     revision: integer('revision').notNull().default(0),
     createdAtMs: bigint('created_at_ms', { mode: 'number' }).notNull(),

@@ -1,6 +1,6 @@
 /** What belongs to a backend beside its settings: the keys of its servers, sealed, and the weights it was given. */
 import { sql } from 'drizzle-orm';
-import { bigint, integer, pgTable, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
+import { bigint, boolean, integer, pgTable, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { WeightSource } from '../../server/core/inference';
 import { backends } from './catalog';
 import { bytea, json } from './column-types';
@@ -35,6 +35,8 @@ export const weightUpdates = pgTable(
     inFlight: text('in_flight').$type<'drain' | 'interrupt'>().notNull(),
     status: text('status').$type<'running' | 'succeeded' | 'failed'>().notNull(),
     error: text('error'),
+    /** It failed with a server held back, as nobody could say what that one serves: whoever opens the backend next finds out. */
+    unsettled: boolean('unsettled').notNull().default(false),
     requestedBy: text('requested_by').references(() => users.id),
     startedAtMs: bigint('started_at_ms', { mode: 'number' }).notNull(),
     finishedAtMs: bigint('finished_at_ms', { mode: 'number' }),

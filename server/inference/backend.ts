@@ -115,6 +115,13 @@ export interface WeightUpdate {
   inFlight?: 'drain' | 'interrupt';
 }
 
+/** An update of weights that nobody saw the end of: its process died, or it left a server held back. */
+export interface UnfinishedUpdate {
+  update: WeightUpdate;
+  /** Those that had succeeded before it, oldest first: where the weights of a label came from. */
+  before: readonly Pick<WeightUpdate, 'source' | 'version'>[];
+}
+
 export interface ReplicaStatus {
   url: string;
   state: 'healthy' | 'down' | 'paused' | 'updating';
@@ -151,9 +158,17 @@ export interface InferenceBackend {
   embed?(texts: string[], signal?: AbortSignal): Promise<Float32Array[]>;
   health(): Promise<{ ok: boolean; message: string }>;
   capabilities(): Promise<BackendCapabilities>;
-  /** Stops taking requests (they wait) until `resume`. Generations under way end first. */
-  pause?(): Promise<void>;
+  /** Stops taking requests (they wait) until `resume`. Generations under way end first; the signal gives it up before that. */
+  pause?(signal?: AbortSignal): Promise<void>;
+  /** Also reaches servers that stand paused without anybody here knowing of it. */
   resume?(): Promise<void>;
+  /**
+   * Makes sure after an update that was cut off that what serves is what its label says and that no cache is of other
+   * weights, and lets it go on unless it is paused. Throws Unavailable: to be tried again (retry), or it stays held back.
+   */
+  settle?(unfinished: UnfinishedUpdate): Promise<void>;
+  /** Why requests would wait at the server for somebody who paused it there, as a sentence; null where none would, or it does not say. */
+  pausedElsewhere?(): Promise<string | null>;
   /** The replicas as they are now; a backend inside this process has none. */
   replicas?(): ReplicaStatus[];
   /** Why requests wait now (no replica answers, an operator paused it), as a sentence; else null. */

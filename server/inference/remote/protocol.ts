@@ -7,7 +7,7 @@ import type { ChatMessage } from '../../core/events';
 import type { RemoteKind, ServerFigures, WeightSource } from '../../core/inference';
 import type { WeightSpan } from '../../core/tokens/chunk';
 import type { LogprobKind } from '../../core/vocabulary';
-import type { SamplingOptions, TemplateOptions, WeightUpdate } from '../backend';
+import type { SamplingOptions, TemplateOptions, UnfinishedUpdate, WeightUpdate } from '../backend';
 import type { HttpClient } from './http-client';
 
 /** What is known of the server this protocol speaks to; found by `describe` and by the check. */
@@ -70,11 +70,18 @@ export interface WeightRoutes {
   /** Resolves when nothing is running any more. With `interrupt` running generations come back as `aborted`. */
   pause(http: HttpClient, mode: 'drain' | 'interrupt', signal?: AbortSignal): Promise<void>;
   resume(http: HttpClient): Promise<void>;
+  /** Whether the server itself stands paused, whoever did it; absent where it does not say. */
+  paused?(http: HttpClient): Promise<boolean>;
   /**
    * Loads while paused (or holds requests by itself). Throws with the server's words; then the old weights serve. Where
    * that cannot be known, `details.weightsUnknown` of the error is true, and the server stays paused.
    */
   load(http: HttpClient, source: WeightUpdate['source'], version: string): Promise<void>;
+  /**
+   * Makes the weights those that the label names again after an update that was cut off, where label and weights do not
+   * change as one. Called while nothing runs. Throws Unavailable where it cannot be known what serves.
+   */
+  restore?(http: HttpClient, unfinished: UnfinishedUpdate): Promise<void>;
   /** Empties the prefix cache and makes sure of it; throws when it cannot be told that it is empty. */
   flush(http: HttpClient): Promise<void>;
   /** Makes sure that the server takes the key that signs these calls, changing nothing there; absent where none does. Throws Forbidden. */

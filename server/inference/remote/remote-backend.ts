@@ -18,6 +18,7 @@ import type {
   ScoreOptions,
   ScorePair,
   TemplateOptions,
+  UnfinishedUpdate,
   WeightUpdate,
 } from '../backend';
 import { checkSampling } from '../sampling';
@@ -204,12 +205,23 @@ export class RemoteBackend implements InferenceBackend {
     };
   }
 
-  pause(): Promise<void> {
-    return this.#server.use(() => this.#weights.pause());
+  pause(signal?: AbortSignal): Promise<void> {
+    return this.#server.use(() => this.#weights.pause(signal), signal);
   }
 
   resume(): Promise<void> {
     return this.#server.use(() => this.#weights.resume());
+  }
+
+  settle(unfinished: UnfinishedUpdate): Promise<void> {
+    return this.#server.use(async () => {
+      await this.#weights.settle(unfinished);
+      await this.#server.expectChange();
+    });
+  }
+
+  pausedElsewhere(): Promise<string | null> {
+    return this.#server.use(() => this.#weights.pausedElsewhere());
   }
 
   /** Why requests wait here, as a sentence: an operator, an update under way, one that failed. */

@@ -16,6 +16,10 @@ import { MODEL_INFO, type SglangFacts, UNLABELLED } from './sglang-facts';
 const LOAD_TIMEOUT_MS = 30 * 60_000;
 const IDLE_POLL_MS = 200;
 const FLUSH_TRIES = 5;
+/** Ids that every vocabulary has. */
+const FIRST_ID = 10;
+const PROMPT_IDS = 64;
+const PROMPT_TOKENS = 256;
 
 export function sglangWeights(facts: SglangFacts): WeightRoutes | null {
   const canPause = facts.routes.has('pause');
@@ -36,9 +40,7 @@ export function sglangWeights(facts: SglangFacts): WeightRoutes | null {
       if (mode === 'interrupt') await hold(http, 'abort', signal);
       else await drain(http, signal);
     },
-    async resume(http) {
-      await http.postJson('/continue_generation', {});
-    },
+    resume: (http) => proceed(http),
     async load(http, source, version) {
       if (source.kind === 'checkpoint') await loadFromDisk(http, source.path, version);
     },
@@ -57,13 +59,19 @@ async function hold(http: HttpClient, mode: 'abort' | 'in_place', signal?: Abort
 
 /** There is no way to ask for "when all is done": the cache can be emptied only then. Costs the cache, which new weights would too. */
 async function drain(http: HttpClient, signal?: AbortSignal): Promise<void> {
+  // What a pause holds that somebody forgot would never end. Whether there is one the server does not say.
+  if (!(await emptied(http, signal))) await proceed(http, signal);
   for (;;) {
     while (!(await emptied(http, signal))) await sleep(IDLE_POLL_MS, undefined, { signal });
     await hold(http, 'in_place', signal);
     // Nothing has slipped in between.
     if (await emptied(http, signal)) return;
-    await http.postJson('/continue_generation', {}, { signal });
+    await proceed(http, signal);
   }
+}
+
+async function proceed(http: HttpClient, signal?: AbortSignal): Promise<void> {
+  await http.postJson('/continue_generation', {}, { signal });
 }
 
 /** False while requests run or wait. */
@@ -87,7 +95,18 @@ async function loadFromDisk(http: HttpClient, path: string, version: string): Pr
  * come from the cache. For that it must serve for a moment; our own requests wait all the while. Somebody else may have
  * sent a prompt that begins alike in between, so it is tried more than once.
  */
-async function flush(http: HttpClient, { lastPrompt }: SglangFacts, paused: boolean): Promise<void> {
+async function flush(http: HttpClient, facts: SglangFacts, paused: boolean): Promise<void> {
+  const read = async (prompt: Int32Array) => {
+    if (!paused) return cachedTokens(http, prompt);
+    await proceed(http);
+    try {
+      return await cachedTokens(http, prompt);
+    } finally {
+      await hold(http, 'in_place');
+    }
+  };
+  const prompt = facts.lastPrompt ?? anyPrompt(facts);
+  if (facts.lastPrompt === null) await read(prompt);
   let said = '';
   for (let attempt = 1; attempt <= FLUSH_TRIES; attempt++) {
     if (attempt > 1) await sleep(IDLE_POLL_MS);
@@ -95,16 +114,18 @@ async function flush(http: HttpClient, { lastPrompt }: SglangFacts, paused: bool
       said = 'POST /flush_cache was refused, as it is while requests run';
       continue;
     }
-    if (!lastPrompt) return;
-    if (paused) await http.postJson('/continue_generation', {});
-    const cached = await cachedTokens(http, lastPrompt);
-    if (paused) await hold(http, 'in_place');
+    const cached = await read(prompt);
     if (cached === 0) return;
-    said = `POST /flush_cache says that it is empty, but ${cached ?? 'an unknown number'} of ${lastPrompt.length} tokens of a prompt came from it`;
+    said = `POST /flush_cache says that it is empty, but ${cached ?? 'an unknown number'} of ${prompt.length} tokens of a prompt came from it`;
   }
   throw new Unavailable(
     `${where(http)} did not empty its prefix cache: ${said}. It may hold what the old weights computed.`,
   );
+}
+
+/** Where none of ours is known to have been read: long enough to fill whole pages of a cache. */
+function anyPrompt({ contextLength }: SglangFacts): Int32Array {
+  return Int32Array.from({ length: Math.min(PROMPT_TOKENS, contextLength - 1) }, (_, k) => FIRST_ID + (k % PROMPT_IDS));
 }
 
 async function cachedTokens(http: HttpClient, promptIds: Int32Array): Promise<number | null> {

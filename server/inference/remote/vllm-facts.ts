@@ -1,4 +1,5 @@
 /** What a vLLM server says of itself, and the two things it does not say: which adapter and which checkpoint serve now. */
+import { randomBytes } from 'node:crypto';
 import { Invalid, NotFound } from '../../core/errors';
 import type { LogprobKind } from '../../core/vocabulary';
 import type { HttpClient } from './http-client';
@@ -11,6 +12,7 @@ export type VllmRoute =
   | 'weight-label'
   | 'pause'
   | 'reload'
+  | 'flush'
   | 'lora'
   | 'tokenize'
   | 'embeddings';
@@ -23,17 +25,20 @@ export interface VllmFacts extends ServerFacts {
   checkpoint: { path: string; version: string } | null;
   /** `cuda`, `cpu` or the like; null where the server does not tell. */
   device: string | null;
+  /** Started with --enable-lora; false where the server does not tell. */
+  loraEnabled: boolean;
 }
 
 /** The server's word for weights that were never labelled. */
 export const UNLABELLED = 'default';
 
-/** Adapters that the studio loads have this before their version: a fresh name for each, which also says whose weights answered. */
-const ADAPTER_PREFIX = 'studio:';
-export const adapterName = (version: string): string => `${ADAPTER_PREFIX}${version}`;
+/** Adapters that the studio loads have this before their version, so that a name says whose weights answered. */
+const ADAPTER_NAME = /^studio(?:\.[0-9a-f]{12})?:(.*)$/s;
+export const adapterName = (version: string): string => `studio:${version}`;
+/** One that no adapter has ever had, of the same version or another. */
+export const freshAdapterName = (version: string): string => `studio.${randomBytes(6).toString('hex')}:${version}`;
 /** The version of an adapter that the studio loaded; null for every other model. */
-export const adapterVersion = (model: string): string | null =>
-  model.startsWith(ADAPTER_PREFIX) ? model.slice(ADAPTER_PREFIX.length) : null;
+export const adapterVersion = (model: string): string | null => ADAPTER_NAME.exec(model)?.[1] ?? null;
 
 /** Every fact that vLLM's protocol is given was made by its own `describe`. */
 export const vllmFacts = (facts: ServerFacts): VllmFacts => facts as VllmFacts;
@@ -72,6 +77,7 @@ export async function describeVllm(http: HttpClient, wanted: { model: string | n
     logprobs: info ? kindOfMode(info.model.logprobs_mode) : await probeLogprobKind(http, model.id),
     routes,
     device: info?.device ?? null,
+    loraEnabled: info?.loraEnabled ?? false,
     servedModel: adapterThatServes(models, model, label) ?? model.id,
     checkpoint: label === UNLABELLED && base.root !== null ? { path: base.root, version: label } : null,
   };
@@ -114,13 +120,23 @@ async function fieldOf(http: HttpClient, path: string, field: string): Promise<s
   return typeof value === 'string' ? value : null;
 }
 
+interface ServerInfo {
+  model: Record<string, unknown>;
+  device: string | null;
+  loraEnabled: boolean;
+}
+
 /** Only a server in development mode tells its settings. */
-async function serverInfo(http: HttpClient): Promise<{ model: Record<string, unknown>; device: string | null } | null> {
+async function serverInfo(http: HttpClient): Promise<ServerInfo | null> {
   const { body } = await http.getJson('/server_info?config_format=json', { accept: [404, 422] });
   const config = isObject(body) ? body.vllm_config : null;
   if (!isObject(config) || !isObject(config.model_config)) return null;
   const { device_type, device = device_type } = isObject(config.device_config) ? config.device_config : {};
-  return { model: config.model_config, device: typeof device === 'string' ? device : null };
+  return {
+    model: config.model_config,
+    device: typeof device === 'string' ? device : null,
+    loraEnabled: isObject(config.lora_config),
+  };
 }
 
 async function processStart(http: HttpClient): Promise<string> {
@@ -132,6 +148,7 @@ async function findRoutes(http: HttpClient): Promise<Set<VllmRoute>> {
   const routes: [VllmRoute, path: string][] = [
     ['pause', '/pause'],
     ['reload', '/collective_rpc'],
+    ['flush', '/reset_prefix_cache'],
     ['lora', '/v1/load_lora_adapter'],
     ['tokenize', '/tokenize'],
     ['embeddings', '/v1/embeddings'],

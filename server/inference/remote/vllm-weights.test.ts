@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Conflict, Invalid, Unavailable } from '../../core/errors';
 import type { Json } from '../../core/vocabulary';
+import type { UnfinishedUpdate } from '../backend';
 import { encodeSafetensors } from '../gguf/safetensors';
 import { type Answer, type CannedServer, errorOf, startCannedServer } from '../testing/canned-server';
 import { createHttpClient, type HttpClient } from './http-client';
@@ -24,6 +25,7 @@ const factsWith = (...routes: VllmRoute[]): VllmFacts => ({
   servedModel: 'tiny',
   checkpoint: null,
   device: null,
+  loraEnabled: false,
 });
 
 let http: HttpClient;
@@ -39,7 +41,7 @@ afterEach(async () => {
 });
 
 describe('weights of vLLM', () => {
-  const ALL: VllmRoute[] = ['pause', 'reload', 'lora', 'weight-label'];
+  const ALL: VllmRoute[] = ['pause', 'reload', 'flush', 'lora', 'weight-label'];
   const workerFailed = (what: string): Answer => ({
     status: 500,
     body: {
@@ -65,6 +67,8 @@ describe('weights of vLLM', () => {
     expect(vllm.weights(factsWith('tokenize'))).toBeNull();
     expect(routesOf(factsWith('lora'))).toMatchObject({ sources: ['lora'], canPause: false });
     expect(routesOf(factsWith(...ALL))).toMatchObject({ sources: ['checkpoint', 'lora', 'external'], canPause: true });
+    // What could not be emptied afterwards is not offered.
+    expect(routesOf(factsWith('pause', 'reload', 'lora')).sources).toEqual(['lora']);
   });
 
   it('pauses in the way that is server.asked for', async () => {
@@ -133,7 +137,7 @@ describe('weights of vLLM', () => {
       await write('missing', encodeSafetensors([tensor('a', 2, 3)]));
       await write('cut', whole.subarray(0, whole.length - 5));
       const facts: VllmFacts = {
-        ...factsWith('pause', 'reload', 'weight-label'),
+        ...factsWith('pause', 'reload', 'flush', 'weight-label'),
         checkpoint: { path: join(folder, 'served'), version: 'default' },
       };
       server.handlers['GET /weight_info'] = { body: { weight_version: 'default' } };
@@ -177,10 +181,16 @@ describe('weights of vLLM', () => {
     await weights.load(http, { kind: 'lora', path: '/adapter' }, 'v2');
     const sent = Object.fromEntries(server.asked.map(({ route, body }) => [route, body]));
     expect(sent['POST /v1/load_lora_adapter']).toEqual({ lora_name: 'studio:v2', lora_path: '/adapter' });
-    expect(server.asked.filter(({ route }) => route.includes('unload')).map(({ body }) => body)).toEqual([
-      { lora_name: 'studio:v1' },
-    ]);
+    const unloaded = () => server.asked.flatMap(({ route, body }) => (route.includes('unload') ? [body] : []));
+    // As long as its label says v1, that adapter must be there.
+    expect(unloaded()).toEqual([]);
     expect(await weights.version(http)).toBe('v2');
+    server.handlers['GET /v1/models'] = {
+      body: { data: [card('tiny'), ...['studio:v1', 'theirs', 'studio:v2'].map(adapter)] },
+    };
+    server.handlers['POST /update_weight_version'] = { body: { success: true, new_version: 'v2' } };
+    await weights.stamp(http, 'v2');
+    expect(unloaded()).toEqual([{ lora_name: 'studio:v1' }]);
     expect(facts.checkpoint).toEqual({ path: '/b', version: 'v2' });
     server.handlers['POST /inference/v1/generate'] = {
       body: {
@@ -209,6 +219,26 @@ describe('weights of vLLM', () => {
     expect(server.asked.at(-1)?.body).toMatchObject({ model: 'studio:v2' });
     server.handlers['GET /v1/models'] = { body: { data: [card('tiny'), adapter('studio:v2')] } };
     expect(await errorOf(weights.load(http, { kind: 'lora', path: '/other' }, 'v2'))).toBeInstanceOf(Conflict);
+  });
+
+  it('gives an adapter a name that none ever had where the cache cannot be emptied', async () => {
+    const facts = factsWith('lora');
+    const weights = routesOf(facts);
+    server.handlers['POST /v1/load_lora_adapter'] = { body: 'Success: LoRA adapter added successfully.' };
+    const names: string[] = [];
+    for (let round = 0; round < 2; round++) {
+      server.handlers['GET /v1/models'] = { body: MODELS };
+      await weights.load(http, { kind: 'lora', path: '/adapter' }, 'v2');
+      await weights.flush(http);
+      expect(await weights.version(http)).toBe('v2');
+      names.push(facts.servedModel);
+    }
+    expect(new Set(names).size).toBe(2);
+    expect(server.asked.map(({ route }) => route)).not.toContain('POST /reset_prefix_cache?reset_external=true');
+    // Under whatever name it has that version.
+    server.handlers['GET /v1/models'] = { body: { data: [card('tiny'), card(names[0] ?? '', { parent: 'tiny' })] } };
+    const again = await errorOf(weights.load(http, { kind: 'lora', path: '/other' }, 'v2'));
+    expect(again).toBeInstanceOf(Conflict);
   });
 
   it('keeps the adapter before when a new one cannot be loaded', async () => {
@@ -244,15 +274,77 @@ describe('weights of vLLM', () => {
     expect(refused.message).toContain('old weights');
   });
 
+  it('loads the folder of the label again after a checkpoint that was cut off', async () => {
+    const cut = (version: string, before: UnfinishedUpdate['before'] = []): UnfinishedUpdate => ({
+      update: { source: { kind: 'checkpoint', path: `/${version}` }, version },
+      before,
+    });
+    const given = (version: string, kind: 'checkpoint' | 'lora') => ({
+      version,
+      source: { kind, path: `/${version}` },
+    });
+    server.handlers['GET /v1/models'] = { body: { data: [card('tiny'), card('studio:v0', { parent: 'tiny' })] } };
+    server.handlers['POST /v1/unload_lora_adapter'] = { body: 'Success' };
+    server.handlers['POST /collective_rpc'] = { body: { results: [null] } };
+    const restored = async (label: string, unfinished: UnfinishedUpdate) => {
+      server.asked = [];
+      server.handlers['GET /weight_info'] = { body: { weight_version: label } };
+      const checkpoint = label === 'default' ? { path: '/served', version: label } : null;
+      const facts: VllmFacts = { ...factsWith(...ALL), checkpoint };
+      await routesOf(facts).restore?.(http, unfinished);
+      expect(server.asked.at(-1)?.body).toEqual({ lora_name: 'studio:v0' });
+      return { reloaded: reloaded(), checkpoint: facts.checkpoint?.path };
+    };
+    // What it was started with, what it was given before, and what it has already.
+    expect(await restored('default', cut('v1'))).toEqual({ reloaded: ['/served'], checkpoint: '/served' });
+    const before = [given('v1', 'checkpoint'), given('v2', 'checkpoint')];
+    expect(await restored('v2', cut('v3', before))).toEqual({ reloaded: ['/v2'], checkpoint: '/v2' });
+    expect(await restored('v3', cut('v3', before))).toEqual({ reloaded: [], checkpoint: '/v3' });
+    // An adapter's label says nothing of the weights below it, and a trainer's has no folder.
+    for (const [label, rows] of [
+      ['v1', [given('v1', 'lora')]],
+      ['step 7', before],
+    ] as const) {
+      const lost = await errorOf(restored(label, cut('v3', rows)));
+      expect(lost).toBeInstanceOf(Unavailable);
+      expect(lost.message).toContain(`is labelled ${label}, but may have the weights v3`);
+    }
+  });
+
+  it('keeps the adapter that the label names after one that was cut off', async () => {
+    const facts: VllmFacts = { ...factsWith(...ALL), servedModel: 'studio:v1' };
+    const models = ['studio:v1', 'studio:v2'].map((id) => card(id, { parent: 'tiny' }));
+    server.handlers['GET /v1/models'] = { body: { data: [card('tiny'), ...models] } };
+    server.handlers['POST /v1/unload_lora_adapter'] = { body: 'Success' };
+    await routesOf(facts).restore?.(http, {
+      update: { source: { kind: 'lora', path: '/v2' }, version: 'v2' },
+      before: [],
+    });
+    expect(server.asked.at(-1)?.body).toEqual({ lora_name: 'studio:v2' });
+    expect(reloaded()).toEqual([]);
+  });
+
+  it('knows from the server whether it stands paused', async () => {
+    const weights = routesOf(factsWith(...ALL));
+    for (const is_paused of [true, false]) {
+      server.handlers['GET /is_paused'] = { body: { is_paused } };
+      expect(await weights.paused?.(http)).toBe(is_paused);
+    }
+    // An older one does not say.
+    delete server.handlers['GET /is_paused'];
+    expect(await weights.paused?.(http)).toBe(false);
+    expect(routesOf(factsWith('lora')).paused).toBeUndefined();
+  });
+
   it('stamps and reads the label, where the server keeps one', async () => {
     server.handlers['GET /weight_info'] = { body: { weight_version: 'v8' } };
     server.handlers['POST /update_weight_version'] = { body: { success: true, new_version: 'v9' } };
-    const weights = routesOf(factsWith(...ALL));
+    const weights = routesOf(factsWith('pause', 'reload', 'flush', 'weight-label'));
     expect(weights.keepsLabel).toBe(true);
     expect(await weights.version(http)).toBe('v8');
     await weights.stamp(http, 'v9');
     expect(server.asked.at(-1)).toEqual({ route: 'POST /update_weight_version', body: { new_version: 'v9' } });
-    const without = routesOf(factsWith('pause', 'reload'));
+    const without = routesOf(factsWith('pause', 'reload', 'flush'));
     expect(without.keepsLabel).toBe(false);
     server.asked = [];
     await without.stamp(http, 'v9');

@@ -1,11 +1,14 @@
 /** The vLLM protocol on replies that a vLLM 0.32.0 gave on 29 November 2026, shortened, and on ways in which they can be wrong. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Invalid, NotFound } from '../../core/errors';
+import { systemAmbient } from '../../core/ambient';
+import { Invalid, NotFound, Unavailable } from '../../core/errors';
 import type { Json } from '../../core/vocabulary';
+import { silentLogger } from '../../observability/logger';
 import type { Constraint, SamplingOptions } from '../backend';
 import { type Answer, type CannedServer, errorOf, type Handler, startCannedServer } from '../testing/canned-server';
 import { createHttpClient, type HttpClient } from './http-client';
 import type { GenerateCall } from './protocol';
+import { RemoteBackend } from './remote-backend';
 import { vllm } from './vllm';
 import { type VllmFacts, type VllmRoute, vllmFacts } from './vllm-facts';
 
@@ -32,6 +35,7 @@ const MODE = (mode: string) => ({
     vllm_config: {
       model_config: { logprobs_mode: mode, max_logprobs: 20 },
       device_config: { device: 'cpu' },
+      lora_config: { max_lora_rank: 16 },
     },
   },
 });
@@ -43,6 +47,7 @@ const DEVELOPMENT: Record<string, Handler> = {
   'GET /metrics': { body: METRICS },
   'GET /pause': NOT_ALLOWED,
   'GET /collective_rpc': NOT_ALLOWED,
+  'GET /reset_prefix_cache': NOT_ALLOWED,
   'GET /v1/load_lora_adapter': NOT_ALLOWED,
   'GET /tokenize': NOT_ALLOWED,
   'POST /inference/v1/generate': {
@@ -133,6 +138,7 @@ const factsWith = (...routes: VllmRoute[]): VllmFacts => ({
   servedModel: 'tiny',
   checkpoint: null,
   device: null,
+  loraEnabled: false,
 });
 const TOKENS = factsWith('tokens-in-tokens-out');
 
@@ -154,11 +160,12 @@ describe('describing a vLLM', () => {
     const facts = await vllm.describe(http, { model: null });
     expect(facts).toMatchObject({ modelName: 'tiny', contextLength: 1024, version: '0.32.0', logprobs: 'raw' });
     expect([...facts.routes].sort()).toEqual(
-      ['lora', 'pause', 'reload', 'tokenize', 'tokens-in-tokens-out', 'weight-label'].sort(),
+      ['flush', 'lora', 'pause', 'reload', 'tokenize', 'tokens-in-tokens-out', 'weight-label'].sort(),
     );
     expect(vllmFacts(facts)).toMatchObject({
       servedModel: 'tiny',
       device: 'cpu',
+      loraEnabled: true,
       checkpoint: { path: 'tiny', version: 'default' },
     });
   });
@@ -460,6 +467,14 @@ describe('scoring on vLLM', () => {
     expect([...(scores?.logprobs ?? [])]).toEqual([Number.NaN, -1]);
   });
 
+  it('does not ask a server whose engine would end', async () => {
+    const facts: VllmFacts = { ...TOKENS, device: 'cpu', loraEnabled: true };
+    const refused = await errorOf(vllm.score?.(http, facts, { ...pair, alternatives: 0 }));
+    expect(refused).toBeInstanceOf(Unavailable);
+    expect(refused.message).toContain('--enable-lora');
+    expect(server.asked).toEqual([]);
+  });
+
   it('refuses a list of another length, as a prefix cache that is read gives it', async () => {
     for (const prompt_logprobs of [null, ENTRIES.slice(2)]) {
       server.handlers[COMPLETIONS] = completed({ prompt_logprobs });
@@ -507,5 +522,120 @@ describe('texts and templates on vLLM', () => {
     expect(await vllm.health(http)).toMatchObject({ ok: true });
     server.handlers['GET /health'] = { status: 503, body: '' };
     expect(await vllm.health(http)).toMatchObject({ ok: false, message: expect.stringContaining('503') });
+  });
+});
+
+describe('new weights on a vLLM that is not in development mode', () => {
+  const codeOf = (letter: string) => letter.charCodeAt(0);
+  /** Started with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True alone. A token is a character. */
+  function withAdapters(): string[] {
+    const names = ['tiny'];
+    const cards = () => names.map((id) => card(id, id === 'tiny' ? {} : { parent: 'tiny', max_model_len: null }));
+    server.handlers = {
+      'GET /v1/models': () => ({ body: { object: 'list', data: cards() } }),
+      'GET /metrics': { body: METRICS },
+      'GET /health': { body: '' },
+      'GET /tokenize': NOT_ALLOWED,
+      'GET /v1/load_lora_adapter': NOT_ALLOWED,
+      'POST /tokenize': (body) => ({ body: { tokens: Array.from((body as { prompt: string }).prompt, codeOf) } }),
+      'POST /detokenize': (body) => ({
+        body: { prompt: String.fromCharCode(...(body as { tokens: number[] }).tokens) },
+      }),
+      [COMPLETIONS]: () => completed(),
+      'POST /v1/load_lora_adapter': (body) => {
+        names.push((body as { lora_name: string }).lora_name);
+        return { body: 'Success: LoRA adapter added successfully.' };
+      },
+      'POST /v1/unload_lora_adapter': (body) => {
+        names.splice(names.indexOf((body as { lora_name: string }).lora_name), 1);
+        return { body: 'Success: LoRA adapter removed successfully.' };
+      },
+    };
+    return names;
+  }
+  const open = () =>
+    RemoteBackend.open({
+      name: 'lab',
+      url: server.url,
+      protocol: vllm,
+      model: null,
+      tokenizerFolder: null,
+      maxInFlight: 4,
+      logger: silentLogger,
+      ambient: systemAmbient(),
+    });
+  const lora = (version: string) => ({ source: { kind: 'lora' as const, path: `/${version}` }, version });
+  const versionOf = async (backend: RemoteBackend) => {
+    const request = { promptIds: Int32Array.of(40, 41, 42), options: OPTIONS, affinityKey: 'a' };
+    const [settled] = await backend.generate([request]);
+    return settled?.status === 'fulfilled' ? settled.value.weightVersions[0]?.version : settled?.reason;
+  };
+  /** Who was asked to go on from our prompt; the server is also asked of what kind its numbers are. */
+  const models = () =>
+    server.asked.flatMap(({ route, body }) => {
+      const { model = '', prompt = [] } = (body ?? {}) as { model?: string; prompt?: number[] };
+      return route === COMPLETIONS && prompt.length === 3 ? [model] : [];
+    });
+
+  it('come as adapters, behind our own gate, without a pause and with nothing to empty', async () => {
+    const loaded = withAdapters();
+    const backend = await open();
+    try {
+      expect(await backend.capabilities()).toMatchObject({ weightSources: ['lora'], canPause: false });
+      expect(await versionOf(backend)).toBe('tiny');
+      for (const version of ['v2', 'v3', 'v2']) {
+        await backend.updateWeights(lora(version));
+        expect(backend.trouble()).toBeNull();
+        expect(await backend.weightVersion()).toBe(version);
+        expect(await versionOf(backend)).toBe(version);
+      }
+      const served = models().slice(-4);
+      expect(served[0]).toBe('tiny');
+      // No name comes twice, so nothing of an earlier adapter is found in the prefix cache.
+      expect(new Set(served).size).toBe(4);
+      expect(loaded).toEqual(['tiny', served[3]]);
+      const asked = server.asked.map(({ route }) => route).join(' ');
+      expect(asked).not.toMatch(/POST \/(pause|resume|reset_prefix_cache)/);
+    } finally {
+      await backend.close();
+    }
+  });
+
+  it('wait for the generations that are under way, and hold back those that come', async () => {
+    withAdapters();
+    const backend = await open();
+    try {
+      let answer = (): void => undefined;
+      server.handlers[COMPLETIONS] = () => new Promise((reply) => (answer = () => reply(completed())));
+      const asked = models().length;
+      const old = versionOf(backend);
+      while (models().length === asked) await new Promise((next) => setImmediate(next));
+      const updating = backend.updateWeights(lora('v2'));
+      const fresh = versionOf(backend);
+      await backend.tokenize('c', { special: false });
+      expect(server.asked.map(({ route }) => route)).not.toContain('POST /v1/load_lora_adapter');
+      server.handlers[COMPLETIONS] = () => completed();
+      answer();
+      await updating;
+      expect([await old, await fresh]).toEqual(['tiny', 'v2']);
+    } finally {
+      await backend.close();
+    }
+  });
+
+  it('leave the old ones serving when they cannot be loaded', async () => {
+    withAdapters();
+    const backend = await open();
+    try {
+      await backend.updateWeights(lora('v2'));
+      const message = 'Loading lora bad failed: No adapter found for /v3';
+      server.handlers['POST /v1/load_lora_adapter'] = { status: 404, body: { error: { message, code: 404 } } };
+      await expect(backend.updateWeights(lora('v3'))).rejects.toThrow(
+        /No adapter found.*The weights v2 go on serving\.$/,
+      );
+      expect(await versionOf(backend)).toBe('v2');
+    } finally {
+      await backend.close();
+    }
   });
 });

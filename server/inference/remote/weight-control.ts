@@ -5,11 +5,11 @@
  */
 import { Conflict, Invalid, isStudioError, Unavailable } from '../../core/errors';
 import type { Logger } from '../../observability/logger';
-import type { WeightUpdate } from '../backend';
+import type { UnfinishedUpdate, WeightUpdate } from '../backend';
 import type { KnownServer } from './known-server';
 import type { WeightRoutes } from './protocol';
 import { behindName } from './server-name';
-import { ServingGate } from './serving-gate';
+import { ServingGate, untilAborted } from './serving-gate';
 import { WeightLabel } from './weight-label';
 
 /** Replies that were sent before a pause are read within this time. */
@@ -96,23 +96,58 @@ export class WeightControl {
     });
   }
 
-  /** Requests wait from now on. Resolves when those under way have ended. */
-  pause(): Promise<void> {
+  /**
+   * Requests wait from now on, also at a server that was started again meanwhile. Resolves when those under way have
+   * ended; the signal gives it up before that.
+   */
+  pause(signal?: AbortSignal): Promise<void> {
     return this.#alone('It is being paused', async () => {
-      if (this.#paused !== null) return;
+      if (this.#paused === 'failure') return;
       this.gate.close(`${this.#known.called} was paused by a person.`);
       try {
-        await this.#stop('drain');
+        await this.#stop('drain', signal);
         this.#paused = 'operator';
       } catch (error) {
-        await this.#start('could not be paused, and not be started again');
+        if (this.#paused === null && isAway(error)) this.gate.open();
+        else if (this.#paused === null) await this.#start('could not be paused, and not be started again');
         throw error;
       }
     });
   }
 
+  /** Whatever is known here: somebody else may have paused it, or a process that is gone. */
   resume(): Promise<void> {
     return this.#alone('It is being resumed', () => this.#start('could not be resumed'));
+  }
+
+  /** After an update whose end nobody saw. What cannot be made sure of leaves the server held back; one that is away does not. */
+  settle(unfinished: UnfinishedUpdate): Promise<void> {
+    return this.#alone('It is being made sure of what it serves', async () => {
+      const weights = this.#weights;
+      const cut = `an update to ${unfinished.update.version} that was cut off`;
+      if (!weights || this.#paused === 'failure') return;
+      const reason = this.gate.closed;
+      this.gate.close(`${this.#known.called} is looked at after ${cut}.`);
+      try {
+        if (this.#paused === null) await this.#stop('drain');
+        await this.#makeSure(weights, unfinished);
+      } catch (error) {
+        if (!isAway(error)) throw this.#stayPaused(`cannot be used after ${cut}`, error);
+        if (reason === null) this.gate.open();
+        else this.gate.close(reason);
+        throw error;
+      }
+      if (this.#paused === 'operator') this.gate.close(reason ?? '');
+      else await this.#start(`could not be started again after ${cut}`);
+    });
+  }
+
+  /** Why requests would wait there, though nothing here holds them back. */
+  async pausedElsewhere(): Promise<string | null> {
+    if (this.gate.closed !== null || !(await this.#weights?.paused?.(this.#known.http))) return null;
+    // It may have been paused from here since it was asked.
+    if (this.gate.closed !== null) return null;
+    return `${this.#known.called} stands paused, and not by this studio: requests would wait there until it is resumed. Resume the backend when whoever paused it is done.`;
   }
 
   #checked({ source, version, inFlight }: WeightUpdate): WeightRoutes {
@@ -141,11 +176,23 @@ export class WeightControl {
     }
   }
 
-  async #stop(inFlight: 'drain' | 'interrupt'): Promise<void> {
+  async #stop(inFlight: 'drain' | 'interrupt', signal?: AbortSignal): Promise<void> {
     // A request that reaches a paused server waits there until it resumes, so a paused one is not waited for.
-    if (!this.#weights?.canPause) return this.gate.drained();
-    await this.#weights.pause(this.#known.http, inFlight);
+    if (!this.#weights?.canPause) return untilAborted(this.gate.drained(), signal);
+    await this.#weights.pause(this.#known.http, inFlight, signal);
     await this.gate.drained(SETTLE_MS);
+  }
+
+  async #makeSure(weights: WeightRoutes, unfinished: UnfinishedUpdate): Promise<void> {
+    const { source, version } = unfinished.update;
+    const label = await this.version();
+    // Tensors move without the label, and no folder holds those that were there before.
+    if (source.kind === 'external' && this.readsLabel && label !== version)
+      throw new Unavailable(
+        `nobody can say whether the tensors that a trainer moved for ${version} are in, as its label is still ${label}.`,
+      );
+    await weights.restore?.(this.#known.http, unfinished);
+    await weights.flush(this.#known.http);
   }
 
   async #stamp(weights: WeightRoutes, version: string): Promise<void> {
@@ -215,6 +262,11 @@ export class WeightControl {
       throw new Unavailable(`${this.#known.called} does not tell the version of its weights any more.`);
     return this.#weights.version(this.#known.http);
   }
+}
+
+/** It could not be asked now, and may be again. */
+function isAway(error: unknown): boolean {
+  return isStudioError(error) && error.details.retry === true;
 }
 
 /** An answer says so by contract; a call that may have got there and had no answer says nothing. */

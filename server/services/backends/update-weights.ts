@@ -90,7 +90,12 @@ async function drive(ctx: ServiceContext, id: string, wanted: Wanted, backend: I
   try {
     await database.db.transaction(async (tx) => {
       const error = failure === null ? null : sentenceOf(failure);
-      await endWeightUpdate(tx, { id, error, nowMs: ambient.now() });
+      await endWeightUpdate(tx, {
+        id,
+        error,
+        unsettled: failure !== null && leavesOpen(failure),
+        nowMs: ambient.now(),
+      });
       await audit(tx, ctx, wanted, error === null ? 'success' : 'error', error === null ? {} : { error });
     });
   } catch (error) {
@@ -100,6 +105,11 @@ async function drive(ctx: ServiceContext, id: string, wanted: Wanted, backend: I
   if (failure === null) return;
   if (!isStudioError(failure)) logger.error({ err: failure, backend: wanted.name }, 'a weight update failed');
   throw failure;
+}
+
+/** A server is held back, because nobody could say what it serves. */
+function leavesOpen(error: unknown): boolean {
+  return !isStudioError(error) || error.details.serving === null;
 }
 
 function sentenceOf(error: unknown): string {
