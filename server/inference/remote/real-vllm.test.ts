@@ -24,8 +24,11 @@ const program = process.env.STUDIO_TEST_VLLM ?? '';
 const CONTEXT = 4096;
 const SHAPE = { context: CONTEXT, heads: 2, ownOutput: true };
 const TOLERANCE = 1e-3;
-/** llama.cpp keeps keys and values in 16 bits, vLLM here in 32: single tokens differ by a few hundredths. Other weights differ by one and more. */
-const TEACHER_TOLERANCE = { mean: 5e-3, most: 0.1 };
+/**
+ * llama.cpp keeps keys and values in 16 bits and vLLM here in 32 (its numbers are those of float32 to six digits): over a
+ * thousand tokens they drift apart by hundredths. Other weights differ by one and more.
+ */
+const TEACHER_TOLERANCE = { mean: 0.05, most: 0.5 };
 /** Limit against hanging: two cores may be busy with something else. */
 const HANG_MS = 600_000;
 
@@ -52,15 +55,11 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
   };
   let check: BackendCheck;
   const shared = { key: null, model: null, tokenizerFolder: null, logger: silentLogger, ambient: systemAmbient() };
-  const open = (): Promise<RemoteBackend> =>
-    RemoteBackend.open({
-      ...shared,
-      name: 'vllm',
-      url: server.url,
-      protocol: vllm,
-      maxInFlight: 32,
-      capabilities: check.capabilities,
-    });
+  const checkAt = (url: string) =>
+    checkServer({ ...shared, url, kind: null, contextLength: null, backendName: 'vllm', protocols: PROTOCOLS });
+  const openAt = (url: string, { capabilities }: BackendCheck): Promise<RemoteBackend> =>
+    RemoteBackend.open({ ...shared, name: 'vllm', url, protocol: vllm, maxInFlight: 32, capabilities });
+  const open = () => openAt(server.url, check);
 
   beforeAll(async () => {
     await mkdir(folder);
@@ -73,8 +72,7 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
     await writeTinyLora(path('lora-cut'), { seed: 3 });
     await writeFile(join(path('lora-cut'), 'adapter_model.safetensors'), 'cut');
     server = await startVllm(program, path('seed-1'), { contextLength: CONTEXT });
-    const about = { url: server.url, kind: null, contextLength: null, backendName: 'vllm', protocols: PROTOCOLS };
-    check = await checkServer({ ...shared, ...about });
+    check = await checkAt(server.url);
   }, HANG_MS);
   afterAll(async () => {
     for (const one of teachers.values()) await (await one).close();
@@ -93,7 +91,7 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
       canScore: true,
       entropy: false,
       constraints: ['json_schema', 'regex', 'grammar', 'choice'],
-      weightSources: ['checkpoint', 'lora', 'external'],
+      weightSources: ['checkpoint', 'external'],
       canPause: true,
       seeded: true,
       embeddings: false,
@@ -132,16 +130,8 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
     };
     /** Far from the end token: sixteen of these keep the engine busy for seconds. */
     const LONG = { temperature: 0.2, maxTokens: 2000 };
-    const underWay = () =>
-      generate(...Array.from({ length: 16 }, (_, seed) => request({ ...LONG, seed }))).finally(() => {
-        busy = false;
-      });
-    let busy = false;
-    const untilRunning = async () => {
-      busy = true;
-      await expect.poll(running, { timeout: 60_000, interval: 20 }).toBeGreaterThan(0);
-      expect(busy).toBe(true);
-    };
+    const underWay = () => generate(...Array.from({ length: 16 }, (_, seed) => request({ ...LONG, seed })));
+    const untilRunning = () => expect.poll(running, { timeout: 60_000, interval: 20 }).toBeGreaterThan(0);
     /** Positions [start, end) have the numbers that the model gives them. */
     const expectNumbersOf = async (
       model: Pick<InferenceBackend, 'getLogprobs'>,
@@ -191,39 +181,11 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
         await expect(
           backend.updateWeights({ source: { kind: 'checkpoint', path: path(name) }, version: 'lost' }),
         ).rejects.toThrow(/kept go on serving/);
-      for (const name of ['nowhere', 'lora-cut'])
-        await expect(
-          backend.updateWeights({ source: { kind: 'lora', path: path(name) }, version: `lost ${name}` }),
-        ).rejects.toThrow(/kept go on serving/);
       expect(await backend.weightVersion()).toBe('kept');
       await expectNumbersOf(second, await one(request()));
       expect(backend.trouble()).toBeNull();
       await loadSeed(1, 'and on');
       expect((await one(request())).weightVersions[0]?.version).toBe('and on');
-    });
-
-    it('serves adapters one after another, each with its version, until base weights come', async () => {
-      const first = await teacher(1);
-      await loadSeed(1, 'base');
-      const plain = await one(request({ temperature: 0 }));
-      const seen = new Set([plain.ids.join()]);
-      for (const name of ['lora-1', 'lora-2']) {
-        await backend.updateWeights({ source: { kind: 'lora', path: path(name) }, version: name });
-        expect(await backend.weightVersion()).toBe(name);
-        const adapted = await one(request({ temperature: 0 }));
-        expect(adapted.weightVersions).toEqual([{ version: name, start: 0, end: adapted.ids.length }]);
-        await expectNumbersOf(backend, adapted);
-        seen.add(adapted.ids.join());
-        // Another process that opens the server now finds the adapter that serves.
-        const other = await open();
-        expect(await other.weightVersion()).toBe(name);
-        const [theirs] = await other.generate([request({ temperature: 0 })]);
-        expect(theirs?.status === 'fulfilled' && theirs.value.ids.join()).toBe(adapted.ids.join());
-        await other.close();
-      }
-      expect(seen.size).toBe(3);
-      await loadSeed(1, 'base again');
-      await expectNumbersOf(first, await one(request()));
     });
 
     it('lets requests under way end with the old weights, and those that come after have the new ones', async () => {
@@ -346,6 +308,69 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
       } finally {
         await http.close();
       }
+    });
+  });
+
+  describe('with adapters', () => {
+    let server: RealServer;
+    let backend: RemoteBackend;
+    let check: BackendCheck;
+    let prompt: Int32Array;
+    const greedy = async (from: RemoteBackend): Promise<GenerationResult> => {
+      const options = { ...PLAIN, temperature: 0 };
+      const [settled] = await from.generate([{ promptIds: prompt, options, affinityKey: '' }]);
+      if (settled?.status !== 'fulfilled') throw settled?.reason;
+      return settled.value;
+    };
+    const load = (name: string) =>
+      backend.updateWeights({ source: { kind: 'lora', path: path(name) }, version: `of ${name}` });
+
+    beforeAll(async () => {
+      server = await startVllm(program, path('seed-1'), { contextLength: CONTEXT, lora: true });
+      check = await checkAt(server.url);
+      backend = await openAt(server.url, check);
+      prompt = (await backend.tokenize('<|im_start|>', { special: true })).ids;
+    }, HANG_MS);
+    afterAll(async () => {
+      await backend?.close();
+      await server?.stop();
+    }, HANG_MS);
+
+    it('says why it does not score', () => {
+      expect(check.capabilities).toMatchObject({ canScore: false, weightSources: ['checkpoint', 'lora', 'external'] });
+      expect(check.items.find(({ id }) => id === 'scoring')?.says).toContain('--enable-lora');
+    });
+
+    it('serves one after another, each with its version, until base weights come', async () => {
+      const plain = await greedy(backend);
+      const seen = new Set([plain.ids.join()]);
+      for (const name of ['lora-1', 'lora-2']) {
+        await load(name);
+        expect(await backend.weightVersion()).toBe(`of ${name}`);
+        const adapted = await greedy(backend);
+        expect(adapted.weightVersions).toEqual([{ version: `of ${name}`, start: 0, end: adapted.ids.length }]);
+        seen.add(adapted.ids.join());
+        // Another process that opens the server now finds the adapter that serves.
+        const other = await openAt(server.url, check);
+        expect(await other.weightVersion()).toBe(`of ${name}`);
+        expect((await greedy(other)).ids.join()).toBe(adapted.ids.join());
+        await other.close();
+      }
+      expect(seen.size).toBe(3);
+      await backend.updateWeights({ source: { kind: 'checkpoint', path: path('seed-1') }, version: 'base again' });
+      expect(await greedy(backend)).toMatchObject({
+        ids: plain.ids,
+        weightVersions: [{ version: 'base again', start: 0, end: plain.ids.length }],
+      });
+    });
+
+    it('keeps the one that serves when another cannot be loaded', async () => {
+      await load('lora-2');
+      const before = await greedy(backend);
+      for (const name of ['nowhere', 'lora-cut']) await expect(load(name)).rejects.toThrow(/of lora-2 go on serving/);
+      const after = await greedy(backend);
+      expect(after.ids.join()).toBe(before.ids.join());
+      expect(after.weightVersions[0]?.version).toBe('of lora-2');
     });
   });
 });

@@ -1,5 +1,5 @@
 /** Log-probabilities of given tokens on vLLM: those of a prompt, which it computes while it reads it. */
-import { Invalid } from '../../core/errors';
+import { Invalid, Unavailable } from '../../core/errors';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { RawScores } from './protocol';
@@ -18,6 +18,10 @@ export async function scoreOnVllm(
   facts: VllmFacts,
   call: { promptIds: Int32Array; completionIds: Int32Array; alternatives: number; signal?: AbortSignal },
 ): Promise<RawScores> {
+  if (facts.device === 'cpu' && facts.loraEnabled)
+    throw new Unavailable(
+      `${where(http)} is a vLLM on a processor with adapters, whose engine ends when it scores beside other requests. Start it without --enable-lora to score, or score with another backend that serves the same weights.`,
+    );
   const { promptIds, completionIds, alternatives: k, signal } = call;
   const prompt = new Int32Array(promptIds.length + completionIds.length);
   prompt.set(promptIds);

@@ -75,7 +75,7 @@ export async function startServer(command: ServerCommand): Promise<RealServer> {
 export function startVllm(
   program: string,
   folder: string,
-  { contextLength, flags = [] }: { contextLength: number; flags?: string[] },
+  { contextLength, lora = false }: { contextLength: number; lora?: boolean },
 ): Promise<RealServer> {
   const structuredOutputs = { backend: 'xgrammar', disable_any_whitespace: true };
   return startServer({
@@ -83,16 +83,16 @@ export function startVllm(
     args: (port) => [
       ...['serve', folder, '--host', '127.0.0.1', '--port', String(port)],
       ...['--dtype', 'float32', '--max-model-len', String(contextLength), '--max-num-seqs', '32'],
-      ...['--enforce-eager', '--generation-config', 'vllm', '--enable-lora', '--enable-scale-out'],
+      ...['--enforce-eager', '--generation-config', 'vllm', '--enable-scale-out'],
       // On the processor, a prompt that is read in parts ends the engine when its request has a seed.
       ...['--no-enable-chunked-prefill', '--max-num-batched-tokens', String(Math.max(4096, contextLength))],
       // A model of random weights would write blanks between the parts of a JSON value for as long as it may.
       ...['--structured-outputs-config', JSON.stringify(structuredOutputs)],
-      ...flags,
+      ...(lora ? ['--enable-lora'] : []),
     ],
     environment: {
       VLLM_SERVER_DEV_MODE: '1',
-      VLLM_ALLOW_RUNTIME_LORA_UPDATING: 'True',
+      ...(lora && { VLLM_ALLOW_RUNTIME_LORA_UPDATING: 'True' }),
       VLLM_CPU_KVCACHE_SPACE: '1',
       VLLM_TARGET_DEVICE: 'cpu',
       VLLM_NO_USAGE_STATS: '1',
