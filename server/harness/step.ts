@@ -3,7 +3,7 @@
  * everything it decides is in the log before it has an effect, so any process can take the next step.
  */
 import { createHash } from 'node:crypto';
-import { Cancelled, Unavailable } from '../core/errors';
+import { Cancelled } from '../core/errors';
 import type { EventData } from '../core/events';
 import type { Skill } from '../core/skills/skill';
 import type { BackendCapabilities, GenerationRequest, GenerationResult, InferenceBackend } from '../inference/backend';
@@ -109,10 +109,10 @@ async function generate(session: Session, deps: HarnessDeps, signal: AbortSignal
       data: { stepNumber: state.stepNumber, attempt, promptTokens: sequence.length, maxTokens },
     },
   ]);
-  const promptIds = sequence.ids();
   const started = deps.now();
   const { result, queuedMs } = await deps.generate({
-    promptIds,
+    promptIds: sequence.ids(),
+    rawLogprobs: true,
     affinityKey: deps.trajectoryId,
     signal,
     options: {
@@ -127,26 +127,25 @@ async function generate(session: Session, deps: HarnessDeps, signal: AbortSignal
       ...(constraint === undefined ? {} : { constraint }),
     },
   });
-  const scored = await withRawLogprobs(deps, promptIds, result, signal);
   const where = `trajectory ${deps.trajectoryId}`;
-  const sampled = readSampledTurn(scored, form, state.stepNumber, sequence.length, where, capabilities.canScore);
+  const sampled = readSampledTurn(result, form, state.stepNumber, sequence.length, where, capabilities.canScore);
   await session.append([
     {
       type: 'generation.completed',
       data: {
         stepNumber: state.stepNumber,
         text: sampled.text,
-        finishReason: scored.finishReason,
-        endTokenSampled: scored.endTokenSampled,
-        stopString: scored.stopString,
-        weightVersion: scored.weightVersions.at(-1)?.version ?? '',
-        logprobKind: scored.logprobKind,
+        finishReason: result.finishReason,
+        endTokenSampled: result.endTokenSampled,
+        stopString: result.stopString,
+        weightVersion: result.weightVersions.at(-1)?.version ?? '',
+        logprobKind: result.logprobKind,
         ...(capabilities.tokenIds ? {} : { approximate: true as const }),
         durationMs: deps.now() - started - queuedMs,
         queuedMs,
       },
       tokens: sampled.chunk,
-      weights: scored.weightVersions,
+      weights: result.weightVersions,
     },
   ]);
 }
@@ -191,22 +190,6 @@ async function act(session: Session, deps: HarnessDeps, signal: AbortSignal): Pr
     return;
   }
   await session.append(await nextPrompt(state, deps, completed));
-}
-
-/** Numbers of another kind than `raw` are replaced by scored ones where the backend can score. */
-async function withRawLogprobs(
-  deps: HarnessDeps,
-  promptIds: Int32Array,
-  result: GenerationResult,
-  signal: AbortSignal,
-): Promise<GenerationResult> {
-  const complete = !result.logprobs.some((value) => Number.isNaN(value));
-  if ((result.logprobKind === 'raw' && complete) || !deps.capabilities.canScore || result.ids.length === 0)
-    return result;
-  const [scores] = await deps.backend.getLogprobs([{ promptIds, completionIds: result.ids }], { signal });
-  if (!scores)
-    throw new Unavailable(`The backend ${deps.backend.name} returned no scores for trajectory ${deps.trajectoryId}.`);
-  return { ...result, logprobs: scores.logprobs, logprobKind: 'raw' };
 }
 
 function endOf(step: EnvStep): EventData['task.completed'] {

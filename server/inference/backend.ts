@@ -41,6 +41,11 @@ export interface GenerationRequest {
   options: SamplingOptions;
   /** Requests with one key share a prefix and are kept together (a trajectory's id). */
   affinityKey: string;
+  /**
+   * Numbers of another kind than `raw`, or missing ones, are scored again at once where the server can score, and only by
+   * the weights that sampled; where these are gone, they stay what they are.
+   */
+  rawLogprobs?: boolean;
   signal?: AbortSignal;
 }
 

@@ -97,6 +97,13 @@ export async function checkScoring(probe: Probe): Promise<Verdict & { canScore: 
     if (!isStudioError(error)) throw error;
     return { canScore: false, entropy: false, status: 'warn', says: `It cannot score given tokens: ${error.message}` };
   }
+  if (!scores)
+    return {
+      canScore: false,
+      entropy: false,
+      status: 'warn',
+      says: 'Its scoring was stopped by somebody else; check again.',
+    };
   const entropy = scores.entropy !== null;
   if (scores.logprobs.length !== sampled.ids.length || scores.logprobs.some((value) => !(value <= 1e-4)))
     throw new Invalid(

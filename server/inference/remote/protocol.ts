@@ -98,7 +98,7 @@ export interface ServerProtocol {
    */
   describe(http: HttpClient, wanted: { model: string | null; contextLength?: number | null }): Promise<ServerFacts>;
   generate(http: HttpClient, facts: ServerFacts, call: GenerateCall): Promise<RawGeneration>;
-  /** Absent where the server cannot score given tokens. */
+  /** Absent where the server cannot score given tokens. Null: an update or a person stopped it before it had the numbers. */
   score?(
     http: HttpClient,
     facts: ServerFacts,
@@ -109,7 +109,7 @@ export interface ServerProtocol {
       entropy: boolean;
       signal?: AbortSignal;
     },
-  ): Promise<RawScores>;
+  ): Promise<RawScores | null>;
   /** Ids of a text, no special tokens added. `special: false` where the server can encode control strings as text. */
   tokenize?(http: HttpClient, facts: ServerFacts, text: string, special: boolean): Promise<Int32Array>;
   /** True when `tokenize(…, special false)` is exact; else control strings are cut (see token-text.ts). */

@@ -14,7 +14,6 @@ import type {
   GenerationRequest,
   GenerationResult,
   InferenceBackend,
-  SamplingOptions,
   ScoreOptions,
   ScorePair,
   TemplateOptions,
@@ -29,6 +28,7 @@ import { toResult } from './generation-result';
 import { createHttpClient, type HttpClient } from './http-client';
 import { KnownServer } from './known-server';
 import type { ServerFacts, ServerProtocol } from './protocol';
+import { scoreAgain, scoreThrough } from './score-again';
 import { scorePairs } from './score-pairs';
 import { untilAborted } from './serving-gate';
 import { WeightControl } from './weight-control';
@@ -121,9 +121,8 @@ export class RemoteBackend implements InferenceBackend {
   }
 
   async getLogprobs(pairs: ScorePair[], options: ScoreOptions = {}): Promise<CompletionScores[]> {
-    const { protocol, capabilities } = this.#options;
-    const score = protocol.score?.bind(protocol);
-    if (!score || capabilities?.canScore === false)
+    const score = this.#score();
+    if (!score)
       throw new Unavailable(
         `${this.#server.called} cannot score given tokens; score with another backend that serves the same weights.`,
       );
@@ -134,10 +133,12 @@ export class RemoteBackend implements InferenceBackend {
     }
     const { gate } = this.#weights;
     const scored = () =>
-      scorePairs(pairs, options, this.#server.called, async (call) => {
-        await gate.passed(call.signal);
-        return gate.run(() => score(this.#server.http, this.#server.facts, call));
-      });
+      scorePairs(pairs, options, this.#server.called, (call) =>
+        scoreThrough(async () => {
+          await gate.passed(call.signal);
+          return gate.run(() => score(this.#server.http, this.#server.facts, call));
+        }, this.#patience(call.signal)),
+      );
     return this.#server.use(scored, options.signal);
   }
 
@@ -190,7 +191,7 @@ export class RemoteBackend implements InferenceBackend {
     return {
       tokenIds: checked?.tokenIds ?? protocol.kind !== 'openai',
       logprobs: checked?.logprobs ?? facts.logprobs,
-      canScore: protocol.score !== undefined && checked?.canScore !== false,
+      canScore: this.#score() !== undefined,
       entropy: checked?.entropy ?? false,
       constraints: checked?.constraints ?? [...CONSTRAINT_KINDS],
       weightSources: [...(weights?.sources ?? [])],
@@ -233,17 +234,17 @@ export class RemoteBackend implements InferenceBackend {
     await this.#server.close();
   }
 
-  async #generate({ promptIds, options, affinityKey, signal }: GenerationRequest): Promise<GenerationResult> {
+  async #generate(request: GenerationRequest): Promise<GenerationResult> {
+    const { promptIds, options, signal } = request;
     if (promptIds.length === 0) throw new Invalid('The prompt is empty: at least one token is needed to go on from.');
     this.#checkIds(promptIds);
     const maxTokens = Math.min(options.maxTokens, this.#roomFor(promptIds.length));
     const piece = await generateThrough(
       { promptIds, options: { ...options, maxTokens }, signal },
       {
-        ask: (ids, wanted) => this.#ask(ids, wanted, affinityKey, signal),
+        ask: (ids, wanted) => this.#ask({ ...request, promptIds: ids, options: wanted }),
         serves: () => this.#serves(signal),
-        wait: (ms) => sleep(ms, undefined, signal ? { signal } : {}),
-        server: this.#server.called,
+        ...this.#patience(signal),
       },
     );
     const text = await untilAborted(this.#server.text.bytesOf(piece.ids, piece.tokenBytes), signal);
@@ -253,12 +254,8 @@ export class RemoteBackend implements InferenceBackend {
   }
 
   /** One reply, with the weights that made it. */
-  async #ask(
-    promptIds: Int32Array,
-    options: SamplingOptions,
-    affinityKey: string,
-    signal: AbortSignal | undefined,
-  ): Promise<GenerationPiece> {
+  async #ask(request: GenerationRequest): Promise<GenerationPiece> {
+    const { promptIds, options, affinityKey, signal, rawLogprobs = false } = request;
     const { gate, readsLabel } = this.#weights;
     const label = () => untilAborted(this.#weights.version(), signal);
     let before: string | null = null;
@@ -274,8 +271,33 @@ export class RemoteBackend implements InferenceBackend {
       const said = raw.weightVersions;
       this.#repliesHaveSpans = Array.isArray(said) && said.length > 0;
       const after = said?.length ? null : await label();
-      return { ...raw, weightVersions: spansOf(said, raw.ids.length, { before, after }, called) };
+      const piece = { ...raw, weightVersions: spansOf(said, raw.ids.length, { before, after }, called) };
+      const score = rawLogprobs ? this.#score() : undefined;
+      // Under a constraint nothing of a generation that was stopped is kept.
+      if (!score || (raw.finish === 'aborted' && options.constraint)) return piece;
+      // Still counted as with the server: who changes its weights waits for it.
+      return scoreAgain(piece, {
+        score: (completionIds) =>
+          score(http, facts, { promptIds, completionIds, alternatives: 0, entropy: false, ...(signal && { signal }) }),
+        label,
+        ...this.#patience(signal),
+      });
     });
+  }
+
+  /** Absent where the server cannot score. */
+  #score(): ServerProtocol['score'] {
+    const { protocol, capabilities } = this.#options;
+    return capabilities?.canScore === false ? undefined : protocol.score?.bind(protocol);
+  }
+
+  /** How long somebody waits for a server that stopped what it was asked, and how it is called. */
+  #patience(signal: AbortSignal | undefined) {
+    return {
+      wait: (ms: number) => sleep(ms, undefined, signal ? { signal } : {}),
+      signal,
+      server: this.#server.called,
+    };
   }
 
   /** After an interruption: the gate here is open, and the server says that it is well. */

@@ -42,15 +42,20 @@ export class ServingGate {
     }
   }
 
-  /** Resolves when no request is with the server, or after `mostMs`. */
-  async drained(mostMs: number | null = null): Promise<void> {
-    if (this.#inside === 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = mostMs === null ? null : setTimeout(resolve, mostMs);
-      this.#drained.add(() => {
+  /** True when no request is with the server any more, false when one still is after `mostMs`. */
+  async drained(mostMs: number | null = null): Promise<boolean> {
+    if (this.#inside === 0) return true;
+    return new Promise<boolean>((resolve) => {
+      const done = () => {
         if (timer !== null) clearTimeout(timer);
-        resolve();
-      });
+        resolve(true);
+      };
+      const giveUp = () => {
+        this.#drained.delete(done);
+        resolve(false);
+      };
+      const timer = mostMs === null ? null : setTimeout(giveUp, mostMs);
+      this.#drained.add(done);
     });
   }
 }

@@ -60,7 +60,7 @@ export async function generateOnSglang(
 export async function scoreOnSglang(
   http: HttpClient,
   call: { promptIds: Int32Array; completionIds: Int32Array; alternatives: number; signal?: AbortSignal },
-): Promise<RawScores> {
+): Promise<RawScores | null> {
   const { promptIds, completionIds, alternatives: k } = call;
   const ids = new Int32Array(promptIds.length + completionIds.length);
   ids.set(promptIds);
@@ -78,6 +78,7 @@ export async function scoreOnSglang(
     },
     call.signal,
   );
+  if (isObject(meta.finish_reason) && meta.finish_reason.type === 'abort') return null;
   if (meta.prompt_tokens !== ids.length)
     throw broken(
       http,

@@ -165,6 +165,19 @@ describe('scores on SGLang', () => {
   });
 });
 
+describe('a scoring that SGLang stopped', () => {
+  it('has no numbers, and is told from one that is broken', async () => {
+    const call = { promptIds, completionIds: Int32Array.of(80, 81), alternatives: 0, entropy: false };
+    await http.postJson('/pause_generation', { mode: 'retract' });
+    const scores = sglang.score?.(http, facts, call);
+    while (twin.counters().waiting === 0) await new Promise((settle) => setTimeout(settle, 5));
+    await http.postJson('/pause_generation', { mode: 'abort' });
+    expect(await scores).toBeNull();
+    await http.postJson('/continue_generation', {});
+    expect((await sglang.score?.(http, facts, call))?.logprobs).toHaveLength(2);
+  });
+});
+
 describe('text on SGLang', () => {
   it('is rendered by the server, as ids, up to where an answer begins', async () => {
     const messages = [{ role: 'user' as const, content: 'hi' }];

@@ -31,7 +31,7 @@ async function generate(
 ): Promise<GenerationResult & { promptIds: Int32Array }> {
   const { ids: promptIds } = await backend.tokenize('Thought: the sea is in there', { special: true });
   const options = { ...PLAIN, maxTokens: 40, ...changes };
-  const [settled] = await backend.generate([{ promptIds, options, affinityKey: 'k' }]);
+  const [settled] = await backend.generate([{ promptIds, options, affinityKey: 'k', rawLogprobs: true }]);
   if (settled?.status !== 'fulfilled') throw settled?.reason;
   return { ...settled.value, promptIds };
 }
@@ -77,22 +77,26 @@ describe('on SGLang', () => {
     await new Promise((settle) => setTimeout(settle, 120));
   };
 
-  it('interrupts: every token is of the weights that its span names', async () => {
-    await start({ faults: { msPerToken: 15 } });
-    const running = generate(backend, { maxTokens: 60 });
-    await underWay();
-    await backend.updateWeights(next('v2', { inFlight: 'interrupt' }));
-    const result = await running;
-    expect(result.weightVersions.map(({ version }) => version)).toEqual(['default', 'v2']);
-    const [before, after] = result.weightVersions;
-    if (!before || !after) return;
-    expect(before).toMatchObject({ start: 0, end: after.start });
-    expect(before.end).toBeGreaterThan(0);
-    expect(after.end).toBe(result.ids.length);
-    await expectMadeBy(fixture.tiny, result, before.start, before.end);
-    await expectMadeBy(fixture.next, result, after.start, after.end);
-    await stop();
-  });
+  it.each([1, 0.6])(
+    'interrupts: every token is of the weights that its span names (temperature %d)',
+    async (temperature) => {
+      await start({ faults: { msPerToken: 15 } });
+      const running = generate(backend, { maxTokens: 60, temperature });
+      await underWay();
+      await backend.updateWeights(next('v2', { inFlight: 'interrupt' }));
+      const result = await running;
+      expect(result.logprobKind).toBe('raw');
+      expect(result.weightVersions.map(({ version }) => version)).toEqual(['default', 'v2']);
+      const [before, after] = result.weightVersions;
+      if (!before || !after) return;
+      expect(before).toMatchObject({ start: 0, end: after.start });
+      expect(before.end).toBeGreaterThan(0);
+      expect(after.end).toBe(result.ids.length);
+      await expectMadeBy(fixture.tiny, result, before.start, before.end);
+      await expectMadeBy(fixture.next, result, after.start, after.end);
+      await stop();
+    },
+  );
 
   it('interrupts under a constraint: the text is begun anew with the new weights', async () => {
     await start({ faults: { msPerToken: 15 } });
@@ -106,21 +110,25 @@ describe('on SGLang', () => {
     await stop();
   });
 
-  it('drains: what runs ends with the old weights, what waits begins with the new', async () => {
-    await start({ faults: { msPerToken: 10 } });
-    const running = generate(backend, { maxTokens: 40 });
-    await underWay();
-    const updating = backend.updateWeights(next('v2'));
-    const waiting = generate(backend, { maxTokens: 5 });
-    const old = await running;
-    await updating;
-    expect(old.weightVersions).toEqual([{ version: 'default', start: 0, end: old.ids.length }]);
-    await expectMadeBy(fixture.tiny, old, 0, old.ids.length);
-    const fresh = await waiting;
-    expect(fresh.weightVersions).toEqual([{ version: 'v2', start: 0, end: fresh.ids.length }]);
-    await expectMadeBy(fixture.next, fresh, 0, fresh.ids.length);
-    await stop();
-  });
+  it.each([1, 0.6])(
+    'drains: what runs ends with the old weights, what waits begins with the new (temperature %d)',
+    async (temperature) => {
+      await start({ faults: { msPerToken: 10 } });
+      const running = generate(backend, { maxTokens: 40, temperature });
+      await underWay();
+      const updating = backend.updateWeights(next('v2'));
+      const waiting = generate(backend, { maxTokens: 5, temperature });
+      const old = await running;
+      await updating;
+      expect([old.logprobKind, (await waiting).logprobKind]).toEqual(['raw', 'raw']);
+      expect(old.weightVersions).toEqual([{ version: 'default', start: 0, end: old.ids.length }]);
+      await expectMadeBy(fixture.tiny, old, 0, old.ids.length);
+      const fresh = await waiting;
+      expect(fresh.weightVersions).toEqual([{ version: 'v2', start: 0, end: fresh.ids.length }]);
+      await expectMadeBy(fixture.next, fresh, 0, fresh.ids.length);
+      await stop();
+    },
+  );
 
   for (const versionSpans of [false, true])
     it(`says that a generation is mixed when somebody else changes the weights under it (${versionSpans ? 'spans' : 'one label'})`, async () => {

@@ -17,7 +17,7 @@ export async function scoreOnVllm(
   http: HttpClient,
   facts: VllmFacts,
   call: { promptIds: Int32Array; completionIds: Int32Array; alternatives: number; signal?: AbortSignal },
-): Promise<RawScores> {
+): Promise<RawScores | null> {
   if (facts.device === 'cpu' && facts.loraEnabled)
     throw new Unavailable(
       `${where(http)} is a vLLM on a processor with adapters, whose engine ends when it scores beside other requests. Start it without --enable-lora to score, or score with another backend that serves the same weights.`,
@@ -38,15 +38,19 @@ export async function scoreOnVllm(
   return readScores(http, body, promptIds.length, completionIds, k);
 }
 
-/** `prompt_logprobs` has one entry a position, null for the first; its keys are ids as strings, in no order. */
+/**
+ * `prompt_logprobs` has one entry a position, null for the first; its keys are ids as strings, in no order. Null for a
+ * request that was stopped.
+ */
 export function readScores(
   http: HttpClient,
   body: unknown,
   promptLength: number,
   completionIds: Int32Array,
   k: number,
-): RawScores {
+): RawScores | null {
   const choice = isObject(body) && Array.isArray(body.choices) ? body.choices[0] : null;
+  if (isObject(choice) && choice.finish_reason === 'abort') return null;
   const entries = isObject(choice) ? choice.prompt_logprobs : null;
   const n = completionIds.length;
   if (!Array.isArray(entries) || entries.length !== promptLength + n)

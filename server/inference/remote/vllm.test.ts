@@ -483,6 +483,14 @@ describe('scoring on vLLM', () => {
   });
 });
 
+describe('a scoring that vLLM stopped', () => {
+  it('has no numbers, and is told from one that is broken', async () => {
+    server.handlers[COMPLETIONS] = completed({ prompt_logprobs: null, finish_reason: 'abort' });
+    const call = { promptIds: Int32Array.of(40), completionIds: Int32Array.of(153), alternatives: 0, entropy: false };
+    expect(await vllm.score?.(http, TOKENS, call)).toBeNull();
+  });
+});
+
 describe('texts and templates on vLLM', () => {
   it('adds no special tokens, and gives templates as ids', async () => {
     server.handlers['POST /tokenize'] = {

@@ -14,6 +14,10 @@ import { WeightLabel } from './weight-label';
 
 /** Replies that were sent before a pause are read within this time. */
 const SETTLE_MS = 2_000;
+/** After this time a paused server is taken to hold something back, and goes on for at most that long, so often. */
+const HELD_MS = 500;
+const CATCH_UP_MS = 5_000;
+const MOST_PAUSES = 5;
 
 const OF_SOURCE: Record<WeightUpdate['source']['kind'], string> = {
   checkpoint: 'a checkpoint folder',
@@ -77,7 +81,7 @@ export class WeightControl {
       this.gate.close(`${this.#known.called} takes the weights ${version}.`);
       let at: Step = 'pause';
       try {
-        if (this.#paused === null) await this.#stop(inFlight);
+        if (this.#paused === null) await this.#stop(inFlight, update.source.kind !== 'external');
         at = 'load';
         if (update.source.kind !== 'external') await weights.load(this.#known.http, update.source, version);
         at = 'flush';
@@ -105,7 +109,7 @@ export class WeightControl {
       if (this.#paused === 'failure') return;
       this.gate.close(`${this.#known.called} was paused by a person.`);
       try {
-        await this.#stop('drain', signal);
+        await this.#stop('drain', this.#paused === null, signal);
         this.#paused = 'operator';
       } catch (error) {
         if (this.#paused === null && isAway(error)) this.gate.open();
@@ -129,7 +133,7 @@ export class WeightControl {
       const reason = this.gate.closed;
       this.gate.close(`${this.#known.called} is looked at after ${cut}.`);
       try {
-        if (this.#paused === null) await this.#stop('drain');
+        if (this.#paused === null) await this.#stop('drain', false);
         await this.#makeSure(weights, unfinished);
       } catch (error) {
         if (!isAway(error)) throw this.#stayPaused(`cannot be used after ${cut}`, error);
@@ -176,11 +180,22 @@ export class WeightControl {
     }
   }
 
-  async #stop(inFlight: 'drain' | 'interrupt', signal?: AbortSignal): Promise<void> {
-    // A request that reaches a paused server waits there until it resumes, so a paused one is not waited for.
-    if (!this.#weights?.canPause) return untilAborted(this.gate.drained(), signal);
-    await this.#weights.pause(this.#known.http, inFlight, signal);
-    await this.gate.drained(SETTLE_MS);
+  /** @param oldServe the old weights are still in: what waits for them in the paused server can have them */
+  async #stop(inFlight: 'drain' | 'interrupt', oldServe: boolean, signal?: AbortSignal): Promise<void> {
+    const weights = this.#weights;
+    if (!weights?.canPause) {
+      await untilAborted(this.gate.drained(), signal);
+      return;
+    }
+    await weights.pause(this.#known.http, inFlight, signal);
+    for (let pauses = 1; !(await this.gate.drained(oldServe ? HELD_MS : SETTLE_MS)); pauses++) {
+      if (!oldServe || pauses >= MOST_PAUSES) return;
+      // A request that reaches a paused server waits there: what was sampled last is to be scored by the weights that
+      // sampled it, so the server goes on for a moment. New requests are held back here all the while.
+      await weights.resume(this.#known.http);
+      await this.gate.drained(CATCH_UP_MS);
+      await weights.pause(this.#known.http, inFlight, signal);
+    }
   }
 
   async #makeSure(weights: WeightRoutes, unfinished: UnfinishedUpdate): Promise<void> {

@@ -185,7 +185,8 @@ export class ScriptedBackend implements InferenceBackend {
 
   async close(): Promise<void> {}
 
-  async #generate({ promptIds, options, affinityKey, signal }: GenerationRequest): Promise<GenerationResult> {
+  async #generate(request: GenerationRequest): Promise<GenerationResult> {
+    const { promptIds, options, affinityKey, signal, rawLogprobs = false } = request;
     if (signal?.aborted) throw new Cancelled('The generation was stopped on request.');
     const key = `${affinityKey} ${promptIds.length}`;
     const attempt = (this.#attempts.get(key) ?? 0) + 1;
@@ -213,10 +214,13 @@ export class ScriptedBackend implements InferenceBackend {
       if (stopString !== null) finishReason = 'stop';
       if (finishReason !== 'length') break;
     }
+    const { kind = 'raw', canScore = false, score } = this.#options;
+    const sampled = Float32Array.from(ids, (_, k) => reply.logprob?.(k) ?? -1);
+    const again = rawLogprobs && canScore && (kind !== 'raw' || sampled.some((value) => Number.isNaN(value)));
     return {
       ...this.#encoded(ids),
-      logprobs: Float32Array.from(ids, (_, k) => reply.logprob?.(k) ?? -1),
-      logprobKind: this.#options.kind ?? 'raw',
+      logprobs: again ? sampled.map((_, k) => score?.(k) ?? -2) : sampled,
+      logprobKind: again ? 'raw' : kind,
       finishReason,
       endTokenSampled: finishReason === 'eos' && reply.endToken !== null,
       stopString,

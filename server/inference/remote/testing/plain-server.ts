@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Invalid } from '../../../core/errors';
+import type { LogprobKind } from '../../../core/vocabulary';
 import type { WeightUpdate } from '../../backend';
 import { StopStrings } from '../../embedded/stop-strings';
 import type { HttpClient } from '../http-client';
@@ -19,6 +20,7 @@ export const BAR = 0x7c;
 export interface Reply {
   ids: number[];
   logprobs: (number | null)[];
+  kind: LogprobKind;
   finish: RawGeneration['finish'];
   endTokenSampled: boolean;
   stopString: string | null;
@@ -26,12 +28,17 @@ export interface Reply {
   versions: RawGeneration['weightVersions'];
 }
 
+/** Of the weights `v1`: −id/1000. */
+export const scoreOf = (id: number, version: string): number => -id / 1000 - (version === 'v1' ? 0 : 1);
+
 export class PlainServer {
   url = '';
   /** What it writes behind the prompt; depends on the weights that are in. */
   script: (version: string) => string = () => 'one two three';
   /** It waits when so many tokens stand behind the prompt, until this is null or it is interrupted. */
   holdAt: number | null = null;
+  /** Scores wait until this is false or they are interrupted. */
+  holdsScores = false;
   contextLength = 64;
   startedAs = 'first start';
   /** The weights in memory, and the label that was stamped. */
@@ -40,6 +47,8 @@ export class PlainServer {
   paused = false;
   says: 'spans' | 'label' | 'nothing' = 'nothing';
   honoursStops = true;
+  /** Of its replies; a score is raw always, and another one with each of the weights. */
+  logprobKind: LogprobKind = 'raw';
   /** Changes a reply before it is sent. */
   change: (reply: Reply) => unknown = (reply) => reply;
   /** Answers a route in its own way, when it returns true. */
@@ -115,12 +124,22 @@ export class PlainServer {
         this.label = String(body.version);
         return {};
       case '/score':
-        return { logprobs: (body.completion as number[]).map((id) => -id / 1000) };
+        return this.#score(body.completion as number[]);
       case '/generate':
         return this.change(await this.#generate(body as never));
       default:
         return {};
     }
+  }
+
+  /** Null when it is interrupted; waits while it is paused. */
+  async #score(ids: number[]): Promise<{ logprobs: number[] | null }> {
+    while (this.paused) await sleep(2);
+    const run = { stop: false };
+    this.#running.add(run);
+    while (this.holdsScores && !run.stop) await sleep(2);
+    this.#running.delete(run);
+    return { logprobs: run.stop ? null : ids.map((id) => scoreOf(id, this.loaded)) };
   }
 
   async #generate(body: { ids: number[]; maxTokens: number; stop: string[] }): Promise<Reply> {
@@ -155,6 +174,7 @@ export class PlainServer {
     return {
       ids,
       logprobs: ids.map(() => -0.5),
+      kind: this.logprobKind,
       finish,
       endTokenSampled: finish === 'eos',
       stopString,
@@ -218,7 +238,7 @@ export function plainProtocol({ weights = null, scores = true }: PlainProtocolOp
       return {
         ids: Int32Array.from(reply.ids),
         logprobs: Float32Array.from(reply.logprobs, (value) => value ?? Number.NaN),
-        logprobKind: 'raw',
+        logprobKind: reply.kind,
         finish: reply.finish,
         endTokenSampled: reply.endTokenSampled,
         stopString: reply.stopString,
@@ -229,11 +249,15 @@ export function plainProtocol({ weights = null, scores = true }: PlainProtocolOp
     },
     ...(scores &&
       ({
-        async score(http: HttpClient, _facts: ServerFacts, { promptIds, completionIds, signal }): Promise<RawScores> {
+        async score(
+          http: HttpClient,
+          _facts: ServerFacts,
+          { promptIds, completionIds, signal },
+        ): Promise<RawScores | null> {
           const call = { prompt: promptIds, completion: completionIds };
-          const { body } = await http.postJson('/score', call, signal ? { signal } : {});
-          const { logprobs } = body as { logprobs: number[] };
-          return { logprobs: Float32Array.from(logprobs), alternatives: null, entropy: null };
+          const { body } = await http.postJson('/score', call, { timeoutMs: null, ...(signal && { signal }) });
+          const { logprobs } = body as { logprobs: number[] | null };
+          return logprobs && { logprobs: Float32Array.from(logprobs), alternatives: null, entropy: null };
         },
       } satisfies Pick<ServerProtocol, 'score'>)),
     async tokenize(_http, _facts, text) {
