@@ -71,7 +71,7 @@ describe('weights of vLLM', () => {
     expect(routesOf(factsWith('pause', 'reload', 'lora')).sources).toEqual(['lora']);
   });
 
-  it('pauses in the way that is server.asked for', async () => {
+  it('pauses in the way that is asked for', async () => {
     const weights = routesOf(factsWith(...ALL));
     for (const mode of ['wait', 'abort'])
       server.handlers[`POST /pause?mode=${mode}&clear_cache=true`] = { body: { status: 'paused' } };

@@ -444,7 +444,7 @@ describe('scoring on vLLM', () => {
   const pair = { promptIds: Int32Array.of(40, 41, 42), completionIds: Int32Array.of(153, 70), entropy: false };
   const score = (alternatives: number) => vllm.score?.(http, TOKENS, { ...pair, alternatives });
 
-  it('reads the numbers by id, and the likeliest where they are server.asked for', async () => {
+  it('reads the numbers by id, and the likeliest where they are asked for', async () => {
     server.handlers[COMPLETIONS] = completed({ prompt_logprobs: ENTRIES });
     const plain = await score(0);
     expect([...(plain?.logprobs ?? [])].map((value) => value.toFixed(4))).toEqual(['-2.1092', '-0.3728']);
