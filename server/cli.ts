@@ -4,6 +4,7 @@ import { basename, extname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command, CommanderError, Option } from 'commander';
 import { addBackendCommands, type KeySources } from './commands/backend-commands';
+import { harmless } from './commands/check-list';
 import { answers, connect, type StudioClient } from './commands/client';
 import { exportRun, leftOut } from './commands/export';
 import { addLossOptions, runLoss } from './commands/loss';
@@ -49,7 +50,7 @@ program
       throw new Invalid('--stale says what becomes of old trajectories; --max-staleness says how old. Give both.');
     await withClient(async (client) => {
       const { report, run } = await rollout(client, request, stopping.signal);
-      for (const notice of run.notices) process.stderr.write(`${notice}\n`);
+      for (const notice of run.notices) tell(notice);
       if (json) print(JSON.stringify(report));
       else
         print(
@@ -83,7 +84,7 @@ program
       throw new Invalid(`The format ${JSON.stringify(format)} is not known; this version writes jsonl.`);
     await withClient(async (client) => {
       const { lines, bytes } = await exportRun(client, runId, { out, all });
-      for (const sentence of await leftOut(client, runId, all)) process.stderr.write(`${sentence}\n`);
+      for (const sentence of await leftOut(client, runId, all)) tell(sentence);
       print(
         json
           ? JSON.stringify({ run_id: runId, file: out, lines, bytes })
@@ -146,7 +147,7 @@ program
 addBackendCommands(program, {
   withClient,
   print,
-  tell: (line) => void process.stderr.write(`${line}\n`),
+  tell,
   readKeys,
   endWith: (exitCode) => {
     process.exitCode = exitCode;
@@ -279,9 +280,14 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
+/** What is no result. It may hold words of a server or a model, which are made harmless. */
+function tell(text: string): void {
+  process.stderr.write(`${text.split('\n').map(harmless).join('\n')}\n`);
+}
+
 /** The error as one sentence; returns the exit code it means. */
 function explain(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  tell(error instanceof Error ? error.message : String(error));
   return isStudioError(error) ? ERROR_EDGES[error.code].exit : 1;
 }

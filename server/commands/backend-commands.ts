@@ -5,7 +5,7 @@ import { Invalid } from '../core/errors';
 import { type BackendCheck, REMOTE_KINDS } from '../core/inference';
 import { SCORE_TARGETS } from '../core/views';
 import { requireRunningStudio, snakeCase, updateWeights } from './backends';
-import { checkLines } from './check-list';
+import { checkLines, harmless } from './check-list';
 import type { StudioClient } from './client';
 import { wholeNumber } from './option-values';
 import { score } from './score';
@@ -91,7 +91,8 @@ function addList(backends: Command, { withClient, print }: CommandSurroundings):
         for (const { name, kind, modelName, isDefault, health, urls } of all) {
           const where = urls.length > 0 ? ` at ${urls.join(', ')}` : '';
           const what = `${kind}${where}, model ${modelName ?? 'unknown'}`;
-          print(`${name}${isDefault ? ' (default)' : ''}: ${what}. ${health.ok ? 'Answers.' : health.message}`);
+          const state = health.ok ? 'Answers.' : health.message;
+          print(harmless(`${name}${isDefault ? ' (default)' : ''}: ${what}. ${state}`));
         }
       });
     });

@@ -1,10 +1,12 @@
 /** The item of the checklist about constraints: a word no model writes by itself, asked for in each way. */
+
 import { Invalid, isStudioError } from '../../core/errors';
 import type { ConstraintKind } from '../../core/inference';
 import type { Constraint } from '../backend';
-import { type Probe, quoted, sample, type Verdict } from './check-probe';
+import { type Probe, sample, type Verdict } from './check-probe';
 import { checkConstraint } from './constraint-check';
 import type { RawGeneration } from './protocol';
+import { quoted } from './server-words';
 import type { TokenText } from './token-text';
 
 const WORD = 'zqxzqx';

@@ -68,8 +68,3 @@ export async function within<Result>(
 export function textOf({ protocol, http, facts, localTokenizer }: Probe): TokenText {
   return TokenText.open({ protocol, http, facts, localTokenizer });
 }
-
-/** A sentence that quotes at most so much of what a server wrote. */
-export function quoted(text: string): string {
-  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
-}

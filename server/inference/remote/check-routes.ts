@@ -3,6 +3,7 @@ import { isStudioError } from '../../core/errors';
 import { readMetrics } from '../server-metrics';
 import { type Probe, type Verdict, within } from './check-probe';
 import type { WeightRoutes } from './protocol';
+import { fitName, quoted } from './server-words';
 
 const SOURCES = { checkpoint: 'checkpoints', lora: 'LoRA adapters', external: 'a trainer that moves tensors itself' };
 
@@ -11,6 +12,7 @@ export async function checkWeights({
   http,
   protocol,
   facts,
+  server,
 }: Probe): Promise<Verdict & { routes: WeightRoutes | null }> {
   const routes = protocol.weights(facts);
   if (!routes || routes.sources.length === 0)
@@ -27,7 +29,7 @@ export async function checkWeights({
   const label =
     version === null
       ? 'it keeps no label for them, so the studio does'
-      : `now it serves ${JSON.stringify(version.slice(0, 80))}`;
+      : `now it serves ${quoted(fitName(server, 'weights', version), 80)}`;
   return {
     routes,
     status: 'pass',

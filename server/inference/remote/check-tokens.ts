@@ -1,7 +1,8 @@
 /** Items of the checklist about tokens: ids in and out, text to ids to bytes, the chat template. */
 import { Invalid } from '../../core/errors';
-import { type Probe, quoted, sample, textOf, type Verdict } from './check-probe';
+import { type Probe, sample, textOf, type Verdict } from './check-probe';
 import type { RawGeneration } from './protocol';
+import { quoted } from './server-words';
 import type { TokenText } from './token-text';
 
 /** Texts that tokenizers trip over: blanks, line ends, marks that compose, characters of four bytes, control strings. */

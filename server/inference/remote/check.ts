@@ -21,6 +21,7 @@ import { type Probe, textOf, type Verdict } from './check-probe';
 import { Recorder } from './check-recorder';
 import { checkEmbeddings, checkMetrics, checkWeights } from './check-routes';
 import { checkRoundTrip, checkTemplate, checkTokenizer } from './check-tokens';
+import { describeServer } from './describe-server';
 import { createHttpClient, type HttpClient } from './http-client';
 import { LocalTokenizer } from './local-tokenizer';
 import type { ServerFacts, ServerProtocol, WeightRoutes } from './protocol';
@@ -129,7 +130,7 @@ class Checklist {
     const { model, contextLength } = this.#options;
     let facts: ServerFacts | null = null;
     const recorder = await this.#item('model', async (http) => {
-      facts = await protocol.describe(http, { model, contextLength });
+      facts = await describeServer(protocol, http, { model, contextLength });
       return { status: 'pass', says: `It serves ${facts.modelName}.`, about: facts.modelName };
     });
     const known = facts as ServerFacts | null;

@@ -5,6 +5,7 @@
 import { Invalid } from '../../core/errors';
 import type { WeightSpan } from '../../core/tokens/chunk';
 import type { GenerateCall, RawGeneration } from './protocol';
+import { fitName } from './server-words';
 
 export interface GenerationPiece extends Omit<RawGeneration, 'promptTokens' | 'weightVersions'> {
   weightVersions: WeightSpan[];
@@ -62,6 +63,7 @@ export function spansOf(
   if (Array.isArray(said) && said.length > 0) {
     let at = 0;
     for (const { version, start, end } of said) {
+      fitName(server, 'weights', version);
       if (start !== at || end < start || end > n)
         throw new Invalid(`${server} says that the weights ${version} made the tokens ${start} to ${end} of ${n}.`);
       at = end;
@@ -70,7 +72,7 @@ export function spansOf(
     return said.filter(({ start, end }) => end > start);
   }
   if (n === 0) return [];
-  const last = typeof said === 'string' ? said : after;
+  const last = typeof said === 'string' ? fitName(server, 'weights', said) : after;
   const version =
     before === null || last === null || before === last ? (last ?? before ?? 'unknown') : `${before}→${last}`;
   return [{ version, start: 0, end: n }];

@@ -4,6 +4,7 @@
  */
 import type { Ambient } from '../../core/ambient';
 import { Invalid, isStudioError, Unavailable } from '../../core/errors';
+import { describeServer } from './describe-server';
 import type { HttpClient } from './http-client';
 import { LocalTokenizer } from './local-tokenizer';
 import type { ServerFacts, ServerProtocol } from './protocol';
@@ -130,7 +131,7 @@ export class KnownServer {
 }
 
 async function factsOf({ http, protocol, model, contextLength }: KnownServerOptions): Promise<ServerFacts> {
-  const facts = await protocol.describe(http, { model, contextLength });
+  const facts = await describeServer(protocol, http, { model, contextLength });
   if (facts.contextLength < 1)
     throw new Invalid(
       `${where(http)} does not tell how many tokens its context holds; give its context length with its address.`,

@@ -11,6 +11,7 @@ import { placeOf } from './llama-server-score';
 import { type CompletionReply, complete, type ListedPosition } from './llama-server-wire';
 import type { GenerateCall, RawGeneration, ServerFacts } from './protocol';
 import { broken, countOrNull } from './server-probe';
+import { quoted } from './server-words';
 
 /** llama.cpp takes this seed for "draw one at random". */
 const RANDOM_SEED = 0xffffffff;
@@ -121,5 +122,5 @@ function finishOf(
   if (finish === 'eos') return { finish: 'eos', endTokenSampled: true, stopString: null };
   if (finish === 'word') return { finish: 'stop', endTokenSampled: false, stopString: stoppingWord };
   if (finish === 'limit') return { finish: 'length', endTokenSampled: false, stopString: null };
-  throw broken(http, '/completion', `it ended for the unknown reason ${JSON.stringify(stopType.slice(0, 40))}`);
+  throw broken(http, '/completion', `it ended for the unknown reason ${quoted(stopType, 40)}`);
 }

@@ -1,4 +1,5 @@
 /** llama.cpp's own server (`llama-server`): one model, or one of several behind its router. */
+
 import { createHash } from 'node:crypto';
 import { Invalid, isStudioError } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
@@ -15,6 +16,7 @@ import { embed } from './openai-embed';
 import type { ServerFacts, ServerProtocol } from './protocol';
 import { where } from './server-name';
 import { broken, modelCards, notServed, readIds, textOrNull } from './server-probe';
+import { plain } from './server-words';
 
 const HEALTH_TIMEOUT_MS = 10_000;
 
@@ -81,7 +83,7 @@ function chooseModel(http: HttpClient, served: Record<string, unknown>[], wanted
   const chosen = wanted === null ? (names.length === 1 ? names[0] : undefined) : names[found];
   if (chosen !== undefined) return chosen;
   if (wanted !== null) throw notServed(http, wanted, names);
-  const listed = names.slice(0, 10).map((name) => name.slice(0, 80));
+  const listed = names.slice(0, 10).map((name) => plain(name.slice(0, 80)));
   throw new Invalid(`${where(http)} serves several models; say which one is meant: ${listed.join(', ')}.`);
 }
 

@@ -3,6 +3,7 @@ import { Invalid, NotFound } from '../../core/errors';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import { where } from './server-name';
+import { plain, quoted } from './server-words';
 
 /** A route that wants POST answers GET with 405; asking so changes nothing on the server. */
 export async function isMounted(http: HttpClient, path: string): Promise<boolean> {
@@ -32,12 +33,12 @@ export async function modelCards(http: HttpClient, owner: string, product: strin
   const cards = data.filter(isObject);
   const says = cards[0]?.owned_by;
   if (says === owner) return cards;
-  const named = typeof says === 'string' ? `${JSON.stringify(says.slice(0, 60))} as the owner` : 'no owner';
+  const named = typeof says === 'string' ? `${quoted(says)} as the owner` : 'no owner';
   throw new Invalid(`${where(http)} is no ${product}: GET /v1/models names ${named} of its models.`);
 }
 
 export function notServed(http: HttpClient, wanted: string, served: readonly string[]): NotFound {
-  const names = served.slice(0, 10).map((name) => name.slice(0, 80));
+  const names = served.slice(0, 10).map((name) => plain(name.slice(0, 80)));
   return new NotFound(`${where(http)} does not serve the model ${wanted}; it serves ${names.join(', ')}.`);
 }
 

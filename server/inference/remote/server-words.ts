@@ -2,11 +2,38 @@
  * What a server said, made fit to be shown: no key, no control characters, no more than a few lines. The server is not
  * trusted: it may echo the key, send escape sequences, or ten megabytes.
  */
+import { Invalid } from '../../core/errors';
 
 const SHOWN_CHARS = 300;
 /** One control character or line break is a space; invisible format characters (bidi marks among them) are left out. */
 const CONTROL = /[\p{Cc}\u2028\u2029]+/gu;
 const INVISIBLE = /[\p{Cf}\u200b]+/gu;
+
+/** In one line, with nothing that moves a cursor, turns text around or cannot be stored. */
+export function plain(text: string): string {
+  return text
+    .replace(CONTROL, ' ')
+    .replace(INVISIBLE, '')
+    .replace(/\p{Cs}/gu, '\ufffd');
+}
+
+/** The beginning of what a server wrote, harmless and in quotation marks, as part of a sentence. */
+export function quoted(text: string, most = 60): string {
+  const shown = text.length > most ? `${text.slice(0, most).replace(/[\ud800-\udbff]$/, '')}…` : text;
+  return JSON.stringify(plain(shown));
+}
+
+const NAME_CHARS = 512;
+/** Moves a cursor, turns text around, or cannot be stored. */
+const UNFIT = /[\p{Cc}\p{Cs}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
+
+/** The name that a server gives its model or weights, as it is. Throws Invalid for one that cannot be kept and shown. */
+export function fitName(server: string, what: string, name: string): string {
+  if (name.length <= NAME_CHARS && !UNFIT.test(name)) return name;
+  throw new Invalid(
+    `${server} calls its ${what} ${quoted(name)}: a name has at most ${NAME_CHARS} characters, and none that moves a cursor or turns text around. Give it another name there.`,
+  );
+}
 
 /** Takes keys out of any text, also where the text has them escaped for JSON or for an address. */
 export class KeyRedaction {
@@ -25,11 +52,7 @@ export class KeyRedaction {
   }
 
   clean(text: string): string {
-    const plain = text
-      .replace(CONTROL, ' ')
-      .replace(INVISIBLE, '')
-      .replace(/\p{Cs}/gu, '\ufffd');
-    return this.#pattern ? plain.replace(this.#pattern, '[key]') : plain;
+    return this.#pattern ? plain(text).replace(this.#pattern, '[key]') : plain(text);
   }
 
   /** Of a text that was cut somewhere: without the end in which the beginning of a key may stand. */

@@ -10,6 +10,7 @@ import type { HttpClient } from './http-client';
 import { isObject, showJson } from './json-body';
 import type { GenerateCall, RawGeneration, RawScores } from './protocol';
 import { broken, countOrNull, numberOrNaN, readIds } from './server-probe';
+import { quoted } from './server-words';
 import type { SglangFacts } from './sglang-facts';
 
 const GENERATE = '/generate';
@@ -194,7 +195,7 @@ function endOf(
   if (type === 'length') return { ...plain, finish: 'length' };
   if (type === 'abort') return { ...plain, finish: 'aborted' };
   if (type !== 'stop')
-    throw broken(http, GENERATE, `it ended for a reason that is not known here (${showJson(reason).slice(0, 80)})`);
+    throw broken(http, GENERATE, `it ended for a reason that is not known here (${quoted(showJson(reason), 80)})`);
   // No stop ids are sent, so an id is the model's own end token.
   if (typeof matched === 'number') return { ...plain, finish: 'eos', endTokenSampled: ids.at(-1) === matched };
   return { ...plain, finish: 'stop', stopString: typeof matched === 'string' ? matched : null };

@@ -1,4 +1,5 @@
 /** Generation on trtllm-serve's `/v1/completions`. A field that the server does not know is refused, so only known ones are sent. */
+
 import type { JsonObject, LogprobKind } from '../../core/vocabulary';
 import type { Constraint, SamplingOptions } from '../backend';
 import { constraintGrammar } from '../constraint-grammar';
@@ -7,6 +8,7 @@ import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { GenerateCall, RawGeneration } from './protocol';
 import { broken, countOrNull, numberOrNaN, readIds } from './server-probe';
+import { quoted } from './server-words';
 import type { TensorrtFacts } from './tensorrt-llm-facts';
 
 const COMPLETIONS = '/v1/completions';
@@ -101,11 +103,7 @@ function endOf(
   if (finish_reason === 'length') return { ...plain, finish: 'length' };
   if (finish_reason === 'cancelled' || finish_reason === 'abort') return { ...plain, finish: 'aborted' };
   if (finish_reason !== 'stop')
-    throw broken(
-      http,
-      COMPLETIONS,
-      `it ended for a reason that is not known here (${String(finish_reason).slice(0, 60)})`,
-    );
+    throw broken(http, COMPLETIONS, `it ended for a reason that is not known here (${quoted(String(finish_reason))})`);
   if (typeof stop_reason === 'string') return { ...plain, finish: 'stop', stopString: stop_reason };
   // The model's own end token, which not every engine of this server puts among the ids: its text tells it.
   const last: unknown = Array.isArray(texts) && ids > 0 ? texts[ids - 1] : null;

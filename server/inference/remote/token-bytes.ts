@@ -5,7 +5,9 @@
  * token's bytes run into another's. A token that holds only a part of a character decodes to U+FFFD; it is decoded again
  * with single bytes around it that may complete the character, and those are taken off.
  */
+
 import { Invalid } from '../../core/errors';
+import { quoted } from './server-words';
 import { sideBySide } from './side-by-side';
 
 export interface TokenSource {
@@ -117,7 +119,7 @@ export class TokenBytes {
     if (texts.length === runs.length) return texts;
     if (runs.length === 1)
       throw new Invalid(
-        `${this.#source.who} does not give the text of token ${runs[0]?.join(' ')}: between separators it came back as ${JSON.stringify(text.slice(0, 200))}.`,
+        `${this.#source.who} does not give the text of token ${runs[0]?.join(' ')}: between separators it came back as ${quoted(text, 200)}.`,
       );
     const half = runs.length >> 1;
     const [left, right] = await Promise.all([
@@ -168,7 +170,7 @@ export class TokenBytes {
     const text = first < 0 ? '' : twice.slice(first + SEPARATOR.length);
     if (first > 1 || text.trimStart() !== SEPARATOR || text.length > SEPARATOR.length + 1)
       throw new Invalid(
-        `${this.#source.who} does not give back the text that it turned into ids: ${JSON.stringify(SEPARATOR)} twice came back as ${JSON.stringify(twice.slice(0, 200))}. Perhaps it adds tokens of its own.`,
+        `${this.#source.who} does not give back the text that it turned into ids: ${JSON.stringify(SEPARATOR)} twice came back as ${quoted(twice, 200)}. Perhaps it adds tokens of its own.`,
       );
     return { separator, text, probes: await this.#probes(separator) };
   }

@@ -3,6 +3,7 @@
  * tokenizer files in this process where a folder of them is given. What comes out is exact or refused: the bytes of the
  * ids are the bytes of the text.
  */
+
 import { Invalid } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
 import type { EncodedText, TemplateOptions } from '../backend';
@@ -11,6 +12,7 @@ import type { HttpClient } from './http-client';
 import type { LocalTokenizer } from './local-tokenizer';
 import type { ServerFacts, ServerProtocol } from './protocol';
 import { where } from './server-name';
+import { quoted } from './server-words';
 import { sideBySide } from './side-by-side';
 import { TokenBytes } from './token-bytes';
 
@@ -191,11 +193,11 @@ export class TokenText {
   }
 
   #mismatch(text: string, said: string | null): Invalid {
-    const quoted = JSON.stringify(text.slice(0, 80));
+    const wanted = quoted(text, 80);
     return new Invalid(
       said === null
-        ? `${this.#who} does not turn the text ${quoted} into ids that say the same; a tokenizer of another kind is needed.`
-        : `${this.#who} turns the text ${quoted} into ids that say ${JSON.stringify(said.slice(0, 80))}, so the model would read something else. Take the text out, or give the folder with the model's tokenizer files.`,
+        ? `${this.#who} does not turn the text ${wanted} into ids that say the same; a tokenizer of another kind is needed.`
+        : `${this.#who} turns the text ${wanted} into ids that say ${quoted(said, 80)}, so the model would read something else. Take the text out, or give the folder with the model's tokenizer files.`,
       { text: text.slice(0, 80), said: said?.slice(0, 80) },
     );
   }

@@ -6,6 +6,7 @@ import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { ServerFacts } from './protocol';
 import { where } from './server-name';
+import { plain, quoted } from './server-words';
 
 export type VllmRoute =
   | 'tokens-in-tokens-out'
@@ -89,7 +90,7 @@ function readModels(http: HttpClient, body: unknown): ServedModel[] {
   const owner = cards[0]?.owned_by;
   if (owner !== 'vllm')
     throw new Invalid(
-      `${where(http)} is no vLLM: GET /v1/models names ${typeof owner === 'string' ? `${JSON.stringify(owner.slice(0, 60))} as the owner of its models` : 'no owner of its models'}.`,
+      `${where(http)} is no vLLM: GET /v1/models names ${typeof owner === 'string' ? `${quoted(owner)} as the owner of its models` : 'no owner of its models'}.`,
     );
   const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : null);
   return cards.map((card) => ({
@@ -103,7 +104,7 @@ function readModels(http: HttpClient, body: unknown): ServedModel[] {
 function chooseModel(http: HttpClient, models: ServedModel[], wanted: string | null): ServedModel {
   const found = wanted === null ? models.find(({ parent }) => parent === null) : models.find(({ id }) => id === wanted);
   if (found) return found;
-  const served = models.map(({ id }) => id.slice(0, 80)).slice(0, 10);
+  const served = models.slice(0, 10).map(({ id }) => plain(id.slice(0, 80)));
   throw new NotFound(`${where(http)} does not serve the model ${wanted ?? ''}; it serves ${served.join(', ')}.`);
 }
 

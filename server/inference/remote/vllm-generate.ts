@@ -3,6 +3,7 @@
  * which weights. Without it `/v1/completions` gives the same ids and numbers. Every sampling field is always sent: what is
  * left out is taken from the model's own defaults.
  */
+
 import { Invalid } from '../../core/errors';
 import type { WeightSpan } from '../../core/tokens/chunk';
 import type { JsonObject } from '../../core/vocabulary';
@@ -11,6 +12,7 @@ import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { GenerateCall, RawGeneration } from './protocol';
 import { where } from './server-name';
+import { quoted } from './server-words';
 import { adapterVersion, type VllmFacts } from './vllm-facts';
 
 const GENERATE = '/inference/v1/generate';
@@ -165,7 +167,7 @@ function endOf(
   if (finish_reason === 'length') return { ...plain, finish: 'length' };
   if (finish_reason === 'abort') return { ...plain, finish: 'aborted' };
   if (finish_reason !== 'stop')
-    throw broken(http, asked, `it ended for a reason that is not known here (${String(finish_reason).slice(0, 60)})`);
+    throw broken(http, asked, `it ended for a reason that is not known here (${quoted(String(finish_reason))})`);
   if (typeof stop_reason === 'string') return { ...plain, finish: 'stop', stopString: stop_reason };
   // Null after the model's own end token, its id after another one from the generation settings: either way the last id.
   return { ...plain, finish: 'eos', endTokenSampled: ids.length > 0 };

@@ -9,6 +9,7 @@ import type { UnfinishedUpdate, WeightUpdate } from '../backend';
 import type { KnownServer } from './known-server';
 import type { WeightRoutes } from './protocol';
 import { behindName } from './server-name';
+import { fitName } from './server-words';
 import { ServingGate, untilAborted } from './serving-gate';
 import { WeightLabel } from './weight-label';
 
@@ -275,7 +276,7 @@ export class WeightControl {
   async #ask(): Promise<string> {
     if (!this.#weights)
       throw new Unavailable(`${this.#known.called} does not tell the version of its weights any more.`);
-    return this.#weights.version(this.#known.http);
+    return fitName(this.#known.called, 'weights', await this.#weights.version(this.#known.http));
   }
 }
 
