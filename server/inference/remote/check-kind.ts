@@ -13,12 +13,14 @@ export const PRODUCTS: Record<RemoteKind, string> = {
 };
 
 /** Their own words for who owns the models they list. */
-const OWNERS: Record<string, RemoteKind> = {
-  vllm: 'vllm',
-  sglang: 'sglang',
-  tensorrt_llm: 'tensorrt-llm',
-  llamacpp: 'llama-server',
-};
+const OWNERS = new Map<string, RemoteKind>(
+  Object.entries({
+    vllm: 'vllm',
+    sglang: 'sglang',
+    tensorrt_llm: 'tensorrt-llm',
+    llamacpp: 'llama-server',
+  }),
+);
 
 /** Routes that only one of them has, for when the list of models is not there or a proxy has rewritten it. */
 const OWN_ROUTES: [path: string, field: string, RemoteKind][] = [
@@ -35,7 +37,8 @@ export async function findKind(http: HttpClient): Promise<RemoteKind | null> {
   const { status, body } = await http.getJson('/v1/models', { accept: [404, 405], timeoutMs: 10_000 });
   const cards: unknown[] = status < 300 && isObject(body) && Array.isArray(body.data) ? body.data : [];
   const owner = isObject(cards[0]) ? cards[0].owned_by : undefined;
-  if (typeof owner === 'string' && OWNERS[owner]) return OWNERS[owner];
+  const known = typeof owner === 'string' ? OWNERS.get(owner) : undefined;
+  if (known) return known;
   const own = await Promise.all(
     OWN_ROUTES.map(async ([path, field, kind]) => ((await hasField(http, path, field)) ? kind : null)),
   );

@@ -233,6 +233,15 @@ describe('the check says what is at an address', () => {
     expect(twin.log.filter(({ path }) => path === '/generate')).toEqual([]);
   });
 
+  it.each(['constructor', '__proto__', 'toString'])('no server by a word that only looks known: %s', async (owner) => {
+    const models = { data: [{ id: 'm', owned_by: owner, max_model_len: 64 }] };
+    const url = await listen(({ url: path }, response) => {
+      response.statusCode = path === '/v1/models' ? 200 : 404;
+      response.end(JSON.stringify(models));
+    });
+    expect(await check(url)).toMatchObject({ ok: false, kind: 'openai' });
+  });
+
   it('a server with other models, or one that does not say how long its context is', async () => {
     const twin = await sglangTwin();
     const other = await check(twin.url, { model: 'llama-70b' });
