@@ -173,7 +173,8 @@ export class Dispatcher {
       void replica.look();
     } else {
       replica.doubt(error);
-      if (wasReached(error)) this.#tryAgain(job, place, error);
+      // What is only refused harmed nobody and waits, as long as it takes, for the server to take requests again.
+      if (wasReached(error) && !isRefusal(error)) this.#tryAgain(job, place, error);
       else this.#placement.addAgain(job, place);
     }
   }

@@ -112,10 +112,22 @@ describe('when servers fail', () => {
     expect((await running).every((one) => one.status === 'fulfilled')).toBe(true);
   });
 
-  it('gives a request up after three more tries when it is the one that breaks the server', async () => {
+  it('waits, and says why, while a server that is well has no room for anything', async () => {
     const [server] = await startServers(1);
     const router = await openRouter([server as never]);
     Object.assign(server as object, { mode: 'refuse', onlyGenerations: true });
+    const running = router.generate(many(3));
+    await until(() => (router.replicas()[0]?.errors ?? 0) > 8);
+    await until(() => router.trouble() !== null);
+    expect(router.trouble()).toContain('status 503: not now');
+    Object.assign(server as object, { mode: 'well' });
+    expect((await running).every((one) => one.status === 'fulfilled')).toBe(true);
+  });
+
+  it('gives a request up after three more tries when it is the one that breaks the server', async () => {
+    const [server] = await startServers(1);
+    const router = await openRouter([server as never]);
+    Object.assign(server as object, { mode: 'drop', onlyGenerations: true });
     await expect(generate(router, ask('a'))).rejects.toThrow('tried 4 times');
     Object.assign(server as object, { mode: 'well' });
     expect((await generate(router, ask('b'))).ids).toHaveLength(3);
