@@ -17,14 +17,14 @@ export class Recorder implements HttpClient {
   readonly backend: string | null;
   readonly url: string;
   readonly #http: HttpClient;
-  readonly #redaction: KeyRedaction;
+  readonly redaction: KeyRedaction;
   readonly #exchanges: Exchange[] = [];
 
-  constructor(http: HttpClient, redaction: KeyRedaction) {
+  constructor(http: HttpClient) {
     this.backend = http.backend;
     this.url = http.url;
     this.#http = http;
-    this.#redaction = redaction;
+    this.redaction = http.redaction;
   }
 
   getJson(path: string, options?: CallOptions): Promise<HttpAnswer> {
@@ -49,7 +49,7 @@ export class Recorder implements HttpClient {
         : this.#exchanges.find(({ sent, received }) => `${sent}${received}`.includes(about));
     const { sent, received } = found ?? this.#exchanges.at(-1) ?? { sent: 'nothing', received: 'nothing' };
     const more = this.#exchanges.length > 1 ? ` (one of ${this.#exchanges.length} requests)` : '';
-    return { sent: this.#redaction.shorten(sent) + more, received: this.#redaction.shorten(received) };
+    return { sent: this.redaction.shorten(sent) + more, received: this.redaction.shorten(received) };
   }
 
   async #kept<Answer extends HttpAnswer>(
@@ -72,7 +72,7 @@ export class Recorder implements HttpClient {
 
   /** A key that was cut in two would not be found in it any more. */
   #cut(text: string): string {
-    return text.length > KEPT_CHARS ? this.#redaction.withoutEdge(text.slice(0, KEPT_CHARS)) : text;
+    return text.length > KEPT_CHARS ? this.redaction.withoutEdge(text.slice(0, KEPT_CHARS)) : text;
   }
 }
 

@@ -26,7 +26,6 @@ import { createHttpClient, type HttpClient } from './http-client';
 import { LocalTokenizer } from './local-tokenizer';
 import type { ServerFacts, ServerProtocol, WeightRoutes } from './protocol';
 import { where } from './server-name';
-import { KeyRedaction } from './server-words';
 import type { TokenText } from './token-text';
 
 export interface ServerCheckOptions {
@@ -82,14 +81,12 @@ export async function checkServer(options: ServerCheckOptions): Promise<BackendC
 class Checklist {
   readonly #options: ServerCheckOptions;
   readonly #http: HttpClient;
-  readonly #redaction: KeyRedaction;
   readonly #server: string;
   readonly #items: CheckItem[] = [];
 
   constructor(options: ServerCheckOptions, http: HttpClient) {
     this.#options = options;
     this.#http = http;
-    this.#redaction = new KeyRedaction(options.key, options.controlKey);
     this.#server = where(http);
   }
 
@@ -236,7 +233,7 @@ class Checklist {
   async #item(
     id: CheckItem['id'],
     work: (http: Recorder) => Promise<Verdict>,
-    recorder = new Recorder(this.#http, this.#redaction),
+    recorder = new Recorder(this.#http),
   ): Promise<Recorder> {
     const { signal, logger } = this.#options;
     let verdict: Verdict;
@@ -251,7 +248,7 @@ class Checklist {
       verdict = { status: 'fail', says: isStudioError(error) ? says : `Its answer could not be read: ${says}` };
     }
     const { about, status, says } = verdict;
-    this.#items.push({ id, status, ...recorder.shown(about), says: this.#redaction.clean(says) });
+    this.#items.push({ id, status, ...recorder.shown(about), says: this.#http.redaction.clean(says) });
     return recorder;
   }
 }

@@ -49,6 +49,8 @@ export interface HttpAnswer {
  * it is no inference server; aborted by `signal` → the signal's reason when it is of the family, else Cancelled.
  */
 export interface HttpClient extends NamedServer {
+  /** For what an answer holds and a sentence repeats: the server may have put the key there. */
+  readonly redaction: KeyRedaction;
   getJson(path: string, options?: CallOptions): Promise<HttpAnswer>;
   postJson(path: string, body: unknown, options?: CallOptions): Promise<HttpAnswer>;
   /** For answers that are text by design (metrics, LoRA routes of vLLM). */
@@ -78,7 +80,7 @@ class PooledClient implements HttpClient {
   readonly #pool: Pool;
   readonly #basePath: string;
   readonly #headers: Record<string, string>;
-  readonly #redaction: KeyRedaction;
+  readonly redaction: KeyRedaction;
 
   constructor({ backend, url, key, controlKey, connections = CONNECTIONS }: HttpClientOptions) {
     const address = readAddress(backend, url);
@@ -86,7 +88,7 @@ class PooledClient implements HttpClient {
     this.#basePath = address.pathname.replace(/\/+$/, '');
     this.url = address.origin + this.#basePath;
     this.#headers = { accept: 'application/json', ...(key && { authorization: `Bearer ${checkKey(backend, key)}` }) };
-    this.#redaction = new KeyRedaction(key, controlKey);
+    this.redaction = new KeyRedaction(key, controlKey);
     // A generation may take as long as it likes; what else must be there in time says so for itself.
     const connect = { timeout: CONNECT_TIMEOUT_MS };
     this.#pool = new Pool(address.origin, { connections, connect, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
@@ -142,7 +144,7 @@ class PooledClient implements HttpClient {
   }
 
   #asked(method: string, path: string): Asked {
-    return { backend: this.backend, url: this.url, method, path, redaction: this.#redaction };
+    return { backend: this.backend, url: this.url, method, path, redaction: this.redaction };
   }
 }
 

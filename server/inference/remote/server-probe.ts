@@ -39,12 +39,13 @@ export async function modelCards(http: HttpClient, owner: string, product: strin
 
 export function notServed(http: HttpClient, wanted: string, served: readonly string[]): NotFound {
   const names = served.slice(0, 10).map((name) => plain(name.slice(0, 80)));
-  return new NotFound(`${where(http)} does not serve the model ${wanted}; it serves ${names.join(', ')}.`);
+  const list = http.redaction.clean(names.join(', '));
+  return new NotFound(`${where(http)} does not serve the model ${wanted}; it serves ${list}.`);
 }
 
 /** An answer that is not what was asked for; nothing of it is used. */
 export function broken(http: HttpClient, asked: string, what: string, details: Record<string, unknown> = {}): Invalid {
-  return new Invalid(`${where(http)} answered POST ${asked}, but cannot be used: ${what}.`, {
+  return new Invalid(`${where(http)} answered POST ${asked}, but cannot be used: ${http.redaction.clean(what)}.`, {
     backend: http.backend,
     url: http.url,
     retry: false,

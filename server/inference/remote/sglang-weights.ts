@@ -86,7 +86,7 @@ async function loadFromDisk(http: HttpClient, path: string, version: string): Pr
   const { status, body } = await http.postJson(route, request, { accept: [400], timeoutMs: LOAD_TIMEOUT_MS });
   if (status < 300 && isObject(body) && body.success === true) return;
   const words = isObject(body) ? (textOrNull(body.message) ?? showJson(body)) : String(body);
-  const why = words.slice(0, 500).replace(/[.\s]+$/, '');
+  const why = http.redaction.shorten(words).replace(/[.\s]+$/, '');
   throw new Invalid(`${where(http)} could not load ${path}: ${why}.`, { status });
 }
 

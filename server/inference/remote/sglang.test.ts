@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Invalid } from '../../core/errors';
 import type { Constraint, SamplingOptions } from '../backend';
+import { errorOf, startCannedServer } from '../testing/canned-server';
 import { PLAIN } from '../testing/conformance';
 import { type SglangTwinOptions, startSglangTwin } from '../testing/twin/sglang';
 import type { Twin } from '../testing/twin/twin';
@@ -215,4 +216,18 @@ it('names figures that SGLang has', async () => {
     expect(names?.some((name) => body.includes(name))).toBe(true);
   expect(body).toContain('sglang:cache_hit_rate');
   expect(await sglang.health(http)).toEqual({ ok: true, message: `The backend twin (${twin.url}) answers.` });
+});
+
+describe('what SGLang says of a load that failed', () => {
+  it('is shown without the key that it repeats, and without what moves a cursor', async () => {
+    const key = 'sk-Secret/42';
+    const server = await startCannedServer({
+      'POST /update_weights_from_disk': { body: { success: false, message: `no ${key}: \u001b[31mnot here.` } },
+    });
+    const client = createHttpClient({ backend: 'far', url: server.url, key });
+    const load = sglang.weights(facts)?.load(client, { kind: 'checkpoint', path: '/step-8' }, 'v8');
+    expect((await errorOf(load)).message).toMatch(/could not load \/step-8: no \[key\]: \[31mnot here\.$/);
+    await client.close();
+    await server.close();
+  });
 });

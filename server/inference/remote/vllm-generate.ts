@@ -150,7 +150,7 @@ function checkCount(http: HttpClient, asked: string, ids: number, logprobs: numb
 const numberOrNaN = (value: unknown): number => (typeof value === 'number' ? value : Number.NaN);
 
 function broken(http: HttpClient, asked: string, what: string): Invalid {
-  return new Invalid(`${where(http)} answered POST ${asked}, but cannot be used: ${what}.`, {
+  return new Invalid(`${where(http)} answered POST ${asked}, but cannot be used: ${http.redaction.clean(what)}.`, {
     backend: http.backend,
     url: http.url,
     retry: false,
