@@ -218,7 +218,7 @@ describe('describing a vLLM', () => {
     expect(await vllm.describe(http, { model: null })).toMatchObject({ servedModel: 'tiny' });
     server.handlers['GET /weight_info'] = NOT_FOUND;
     expect(await vllm.describe(http, { model: null })).toMatchObject({ servedModel: 'studio:v3' });
-    // An adapter of somebody else may be server.asked for by name; its context is its base's.
+    // An adapter of somebody else may be asked for by name; its context is its base's.
     expect(await vllm.describe(http, { model: 'other' })).toMatchObject({ modelName: 'other', contextLength: 1024 });
   });
 
