@@ -1,6 +1,7 @@
 /** The one place where the server process and its worker meet: what main hands over, and what it gets back. */
 import type { Database } from '../db/connection';
 import { EventWriter } from '../db/queries/event-writer';
+import { releaseWeightUpdates } from '../db/queries/weight-updates';
 import type { Ambient } from './core/ambient';
 import { isStudioError } from './core/errors';
 import type { Environment } from './env';
@@ -78,16 +79,20 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
     runLogGrew,
   });
   metrics.gauge('studio_trajectories_held', 'Trajectories this process holds.', () => worker.size);
-  const history = new HistoryRecorder({ opened: () => material.opened(), now: ambient.now });
+  // The embedded database belongs to this process alone.
+  if (database.kind === 'embedded') await releaseWeightUpdates(database.db);
+  const history = new HistoryRecorder({ opened: () => material.backends.opened(), now: ambient.now });
   history.start();
   await worker.start();
   return {
     process: {
       wakeWorkers: () => worker.wake(),
       cancelRun: (runId) => worker.cancelRun(runId),
-      trouble: (backendName) => worker.trouble ?? material.trouble(backendName),
+      trouble: (backendName) => worker.trouble ?? material.backends.trouble(backendName),
       planTurns: (name, skill) => material.planTurns(name, skill),
-      backendLive: (name) => material.backendOf(name),
+      backendLive: (name) => material.backends.use(name, async (backend) => backend),
+      backendHeld: (name) => material.backends.hold(name),
+      backendsOf: (name) => material.backends.all(name),
       backendHistory: (name) => history.history(name),
       checkServer: ({ backend, url, kind, model, tokenizer, contextLength, key, controlKey }) =>
         checkServer({
@@ -116,13 +121,13 @@ export async function startWorkerOfThisProcess(options: WorkerOptions): Promise<
       history.stop();
       worker.stopClaiming();
       try {
-        await material.closeEngines();
+        await material.backends.closeEngines();
         await worker.stop();
         await writer.drain();
       } finally {
         // A model that stayed open would keep the process.
         await Promise.all([
-          material.closeBackends(),
+          material.backends.closeBackends(),
           sandboxes.then((pool: SandboxPool) => pool.close()).catch(() => undefined),
         ]);
       }

@@ -146,6 +146,8 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
         backendHealth: async () => STARTING,
         planTurns: () => Promise.reject(new Unavailable(STARTING.message)),
         backendLive: () => Promise.reject(new Unavailable(STARTING.message)),
+        backendHeld: () => Promise.reject(new Unavailable(STARTING.message)),
+        backendsOf: () => Promise.reject(new Unavailable(STARTING.message)),
         checkServer: () => Promise.reject(new Unavailable(STARTING.message)),
         backendHistory: () => ({ stepMs: 0, replicas: [] }),
         secrets,

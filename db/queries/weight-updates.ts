@@ -90,6 +90,11 @@ export async function endWeightUpdate(
   if (ended && error === null) await settleWeightUpdates(tx, { ...ended, nowMs });
 }
 
+/** For the only process there is: what is marked as going on was left in the middle. */
+export async function releaseWeightUpdates(q: Queryable): Promise<void> {
+  await q.update(weightUpdates).set({ leaseUntilMs: 0 }).where(eq(weightUpdates.status, 'running'));
+}
+
 /** An update whose end nobody saw: it goes on somewhere, its process is gone, or it left a server held back. */
 export interface UnfinishedUpdateRow {
   id: string;

@@ -79,7 +79,16 @@ describe('studio backends check', () => {
   it('prints a list for people and ends with 0 when the server can be used', async () => {
     const { printed, exitCode } = await run(['backends', 'check', URL_A], { key: 'sk-1' });
     expect(asked).toEqual([
-      { url: URL_A, kind: 'auto', model: null, tokenizer: null, contextLength: null, key: 'sk-1', controlKey: null },
+      {
+        backend: null,
+        url: URL_A,
+        kind: 'auto',
+        model: null,
+        tokenizer: null,
+        contextLength: null,
+        key: 'sk-1',
+        controlKey: null,
+      },
     ]);
     expect(printed).toEqual([
       `${URL_A}: vllm 0.15.0`,

@@ -7,6 +7,7 @@ import { createHttpClient, type HttpClient } from './remote/http-client';
 import type { MetricNames } from './remote/protocol';
 import { protocolsWith } from './remote/protocols';
 import { RemoteBackend } from './remote/remote-backend';
+import type { StoredUpdates } from './router/left-behind';
 import type { ReplicaSource } from './router/replica';
 import { ReplicaRouter } from './router/router';
 
@@ -20,6 +21,10 @@ export interface OpenRemoteOptions {
   controlKey?: string | null;
   logger: Logger;
   ambient: Ambient;
+  /** An operator paused it before it was opened here. */
+  paused?: boolean;
+  /** What is kept of its weight updates. */
+  updates?: StoredUpdates;
   /** A server was started again, or serves something else than when it was checked: the stored check is out of date. */
   onRestart?(): void;
 }
@@ -29,7 +34,7 @@ const IN_FLIGHT = 64;
 
 /** Opens at once; servers that do not answer are asked until they do. Throws Invalid for an address or a key that cannot be used. */
 export function openRemote(options: OpenRemoteOptions): ReplicaRouter {
-  const { name, settings, logger, ambient } = options;
+  const { name, settings, logger, ambient, paused = false, updates } = options;
   const { maxInFlight, tokensInFlight, check } = settings;
   return new ReplicaRouter({
     name,
@@ -37,6 +42,8 @@ export function openRemote(options: OpenRemoteOptions): ReplicaRouter {
     ambient,
     logger,
     expected: check?.capabilities ?? null,
+    paused,
+    ...(updates && { updates }),
     ...(maxInFlight !== undefined && { maxInFlight }),
     ...(tokensInFlight !== undefined && { tokensInFlight }),
   });

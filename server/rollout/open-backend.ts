@@ -7,6 +7,7 @@ import { remoteSettingsSchema } from '../core/inference-settings';
 import type { InferenceBackend } from '../inference/backend';
 import { EmbeddedBackend } from '../inference/embedded/embedded-backend';
 import { openRemote } from '../inference/open-remote';
+import type { StoredUpdates } from '../inference/router/left-behind';
 import type { Logger } from '../observability/logger';
 
 export interface OpenBackendOptions {
@@ -22,8 +23,12 @@ export interface OpenBackendOptions {
   serverRestarted(backendName: string): void;
 }
 
-/** Throws from the error family, in a sentence that names the backend. */
-export async function openBackend(row: BackendRow, options: OpenBackendOptions): Promise<InferenceBackend> {
+/** A paused one is opened paused. Throws from the error family, in a sentence that names the backend. */
+export async function openBackend(
+  row: BackendRow,
+  updates: StoredUpdates,
+  options: OpenBackendOptions,
+): Promise<InferenceBackend> {
   const { packageRoot, threads, logger, ambient } = options;
   if (row.kind !== 'embedded') {
     const settings = remoteSettingsSchema.safeParse(row.settings);
@@ -38,6 +43,8 @@ export async function openBackend(row: BackendRow, options: OpenBackendOptions):
       settings: settings.data,
       keyFor: keys.keyFor,
       controlKey: keys.controlKey(),
+      paused: row.paused,
+      updates,
       logger,
       ambient,
       onRestart: () => options.serverRestarted(row.name),

@@ -26,6 +26,8 @@ import { settleGroup, settleRun, settleTrajectory } from './settle';
 export interface RunMaterial {
   engine: AsyncRolloutEngine;
   jobFor(claim: ClaimedTrajectory): Pick<TrajectoryJob, 'skill' | 'makeEnv' | 'outdated'> & { deadlineMs: number };
+  /** What it is made from is not needed any more. */
+  release(): void;
 }
 
 export interface WorkerOptions {
@@ -200,28 +202,33 @@ export class Worker {
 
   private async runToEnd(claim: ClaimedTrajectory, signal: AbortSignal): Promise<TrajectoryEndSession> {
     const { ambient } = this.options;
-    let material: RunMaterial;
+    let material: RunMaterial | null = null;
     let job: ReturnType<RunMaterial['jobFor']>;
     try {
       material = await this.options.materialOf(claim);
       job = material.jobFor(claim);
     } catch (error) {
+      material?.release();
       if (error instanceof Interrupted || this.stopped) throw new Interrupted('The worker is stopping.');
       // It has not begun and loses nothing: it is tried again until what it needs is there.
       if (isTransient(error)) throw error;
       return this.options.failBeforeStart(claim, error);
     }
-    return material.engine.run({
-      ...job,
-      trajectoryId: claim.trajectoryId,
-      sessionId: claim.sessionId,
-      runId: claim.runId,
-      seed: claim.seed,
-      fresh: claim.claims === 1,
-      // Time that passed under an earlier worker counts.
-      deadlineMs: job.deadlineMs - (ambient.now() - claim.startedAtMs),
-      signal,
-    });
+    try {
+      return await material.engine.run({
+        ...job,
+        trajectoryId: claim.trajectoryId,
+        sessionId: claim.sessionId,
+        runId: claim.runId,
+        seed: claim.seed,
+        fresh: claim.claims === 1,
+        // Time that passed under an earlier worker counts.
+        deadlineMs: job.deadlineMs - (ambient.now() - claim.startedAtMs),
+        signal,
+      });
+    } finally {
+      material.release();
+    }
   }
 
   /** Keeps what is held; drops what was lost to another worker, and what was cancelled elsewhere. */
@@ -261,14 +268,21 @@ export class Worker {
     }
     if (error instanceof Interrupted) {
       logger.debug({ ...where, reason: error.message }, 'trajectory let go');
+      // Its backend was opened anew; what this process holds when it stops is put back as one.
+      if (!this.stopped) await this.giveBack(claim, 0);
       return;
     }
     // A conflict means most often that another worker holds it, and giving it back then changes nothing. Where it is
     // still ours (an append whose acknowledgement was lost came twice) nobody else would ever take it up again.
     if (error instanceof Conflict) logger.debug({ ...where, reason: error.message }, 'trajectory let go');
     else this.meet(error, 'trajectory could not be kept; it is tried again from its log', where);
-    const afterMs = ambient.now() + (this.options.retryMs ?? RETRY_MS);
-    const back = { trajectoryId: claim.trajectoryId, workerId: this.workerId, afterMs };
+    await this.giveBack(claim, this.options.retryMs ?? RETRY_MS);
+  }
+
+  /** Nothing changes where another worker holds it. */
+  private async giveBack({ trajectoryId }: ClaimedTrajectory, afterMs: number): Promise<void> {
+    const { database, ambient } = this.options;
+    const back = { trajectoryId, workerId: this.workerId, afterMs: ambient.now() + afterMs };
     // When the database is gone this fails too; then the lease runs out by itself.
     await giveBackTrajectory(database.db, back).catch(() => undefined);
   }

@@ -43,10 +43,14 @@ export interface RunningProcess {
    */
   planTurns(backendName: string, skill: Skill): Promise<string | null>;
   /**
-   * The backend of that name as it serves now, opened when it is not yet (which waits for a model to load); weights, pause
-   * and scores go through it. Throws from the error family.
+   * The backend of that name as it serves now, opened when it is not yet (which waits for a model to load), to be asked
+   * something small. Throws from the error family.
    */
   backendLive(name: string): Promise<InferenceBackend>;
+  /** The same for work that lasts: it stays open until it is released, also when its settings are changed meanwhile. */
+  backendHeld(name: string): Promise<{ backend: InferenceBackend; release(): void }>;
+  /** The same, and behind it those of earlier settings that end what they began. */
+  backendsOf(name: string): Promise<[InferenceBackend, ...InferenceBackend[]]>;
   /** Asks the server at an address what it is and what it can do. Stores nothing; the key goes to that server alone. */
   checkServer(wanted: ServerToCheck): Promise<BackendCheck>;
   /** What the replicas told over the last hours, as long as this process has had the backend open. */

@@ -3,7 +3,7 @@
  * Nothing on the server is changed. What it can do is what was seen, not what its kind usually can.
  */
 import type { Ambient } from '../../core/ambient';
-import { Invalid, isStudioError } from '../../core/errors';
+import { Invalid, isStudioError, Unavailable } from '../../core/errors';
 import {
   type BackendCapabilities,
   type BackendCheck,
@@ -176,6 +176,8 @@ class Checklist {
       return verdict;
     });
     await this.#item('token_round_trip', async (http) => {
+      if (await protocol.weights(facts)?.paused?.(http))
+        throw new Unavailable(`${this.#server} stands paused: it takes requests and answers none until it is resumed.`);
       const { seeded, ...verdict } = await checkRoundTrip(probeOf(http));
       found.seeded = seeded;
       return verdict;

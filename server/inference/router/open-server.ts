@@ -9,14 +9,37 @@ interface Flight {
 
 export class OpenServer {
   readonly backend: InferenceBackend;
-  /** The server itself was paused by us. */
-  paused = false;
+  #paused = false;
+  #turn: Promise<unknown> = Promise.resolve();
   readonly #flights = new Set<Flight>();
   readonly #now: () => number;
 
   constructor(backend: InferenceBackend, now: () => number) {
     this.backend = backend;
     this.#now = now;
+  }
+
+  /** The server itself was paused by us, or may be: a pause that had no answer counts. */
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  /** Where it can be. One pause or resumption after the other, whoever asks. */
+  pause(signal?: AbortSignal): Promise<void> {
+    return this.#inTurn(async () => {
+      signal?.throwIfAborted();
+      if (!this.backend.pause || !(await this.backend.capabilities()).canPause) return;
+      this.#paused = true;
+      await this.backend.pause(signal);
+    });
+  }
+
+  /** Also where nothing is known of a pause. */
+  resume(): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.backend.resume?.();
+      this.#paused = false;
+    });
   }
 
   /** Rejects with what the backend says, or with the reason for which it was given up. */
@@ -43,6 +66,12 @@ export class OpenServer {
       signal?.addEventListener('abort', onAbort, { once: true });
       work(this.backend, controller.signal).then(resolve, reject).finally(end);
     });
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => undefined);
+    return done;
   }
 
   /** Gives up what has been under way for at least `ms`. */

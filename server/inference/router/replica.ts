@@ -146,7 +146,9 @@ export class Replica {
     try {
       const found = await this.#ask();
       if (this.updating || version !== this.version) return;
-      if (found.version !== version) this.doubt(`It says that it serves ${found.version}; it was ${version}.`);
+      const elsewhere = await found.server.backend.pausedElsewhere?.();
+      if (elsewhere) this.doubt(elsewhere);
+      else if (found.version !== version) this.doubt(`It says that it serves ${found.version}; it was ${version}.`);
       else if (found.capabilities.modelName !== capabilities?.modelName) this.doubt('It serves another model.');
       else if (found.capabilities.contextLength < capabilities.contextLength) this.doubt('Its context is smaller.');
     } catch (error) {

@@ -22,8 +22,9 @@ import type {
 import { checkSampling } from '../sampling';
 import { AnyServer } from './any-server';
 import { Dispatcher } from './dispatcher';
-import { isRepeatable } from './failures';
 import { FigureWatch } from './figures';
+import { FleetPause } from './fleet-pause';
+import { LeftBehind, type StoredUpdates } from './left-behind';
 import { Membership } from './membership';
 import type { PlacementOptions } from './placement';
 import { type Found, REPLICA_TIMES, Replica, type ReplicaSource, type ReplicaTimes } from './replica';
@@ -44,6 +45,10 @@ export interface RouterOptions {
   /** Tokens in flight with each server. Default: no limit. */
   tokensInFlight?: number;
   placement?: PlacementOptions;
+  /** It was paused before this process had it open. */
+  paused?: boolean;
+  /** What is kept of its weight updates; absent: nothing can have been left half done. */
+  updates?: StoredUpdates;
   times?: Partial<ReplicaTimes>;
   retryPauseMs?: number;
   figureStepMs?: number;
@@ -59,9 +64,10 @@ export class ReplicaRouter implements InferenceBackend {
   readonly #anyServer: AnyServer;
   readonly #membership: Membership;
   readonly #weights: FleetWeights;
+  readonly #pause: FleetPause;
+  readonly #leftBehind: LeftBehind;
   readonly #figures: FigureWatch;
   readonly #stopped: StoppedClock;
-  #paused = false;
   #asker = 0;
   #versionAskedMs = Number.NEGATIVE_INFINITY;
   #refreshing: Promise<void> | null = null;
@@ -96,6 +102,19 @@ export class ReplicaRouter implements InferenceBackend {
       ...(retryPauseMs !== undefined && { retryPauseMs }),
     });
     this.#anyServer = new AnyServer(this.#replicas, this.#dispatcher);
+    this.#pause = new FleetPause({
+      backend: name,
+      replicas: this.#replicas,
+      paused: options.paused ?? false,
+      idle: () => this.#dispatcher.idle(),
+      changed,
+    });
+    this.#leftBehind = new LeftBehind({
+      backend: name,
+      replicas: this.#replicas,
+      stored: options.updates ?? null,
+      logger,
+    });
     this.#figures = new FigureWatch(this.#replicas, ambient, figureStepMs);
     ready = true;
     this.#changed();
@@ -182,47 +201,12 @@ export class ReplicaRouter implements InferenceBackend {
     return capabilities;
   }
 
-  async pause(): Promise<void> {
-    this.#paused = true;
-    this.#changed();
-    const paused = this.#replicas.map(async (replica) => {
-      const { server } = replica;
-      try {
-        if (!server?.backend.pause || !replica.capabilities?.canPause) return;
-        await server.backend.pause();
-        server.paused = true;
-      } catch (error) {
-        // One that broke down comes back running and is sent nothing.
-        if (!isRepeatable(error)) throw error;
-        replica.doubt(error);
-      }
-    });
-    try {
-      await Promise.all([...paused, this.#dispatcher.idle()]);
-    } catch (error) {
-      await Promise.allSettled(paused);
-      await this.resume().catch(() => undefined);
-      throw error;
-    }
+  pause(): Promise<void> {
+    return this.#pause.pause();
   }
 
-  async resume(): Promise<void> {
-    const resumed = this.#replicas.map(async (replica) => {
-      const { server } = replica;
-      if (!server?.paused) return;
-      server.paused = false;
-      try {
-        await server.backend.resume?.();
-      } catch (error) {
-        replica.noteError(error);
-        replica.doubt(error);
-        throw error;
-      }
-    });
-    const settled = await Promise.allSettled(resumed);
-    this.#paused = false;
-    this.#changed();
-    for (const one of settled) if (one.status === 'rejected') throw one.reason;
+  resume(): Promise<void> {
+    return this.#pause.resume();
   }
 
   /** As long as someone asks for this now and then, the servers are asked for their figures. */
@@ -233,7 +217,7 @@ export class ReplicaRouter implements InferenceBackend {
 
   trouble(): string | null {
     if (this.#usable().length > 0) return null;
-    return troubleOf(this.name, this.#replicas, { paused: this.#paused, updatingTo: this.#weights.updatingTo });
+    return troubleOf(this.name, this.#replicas, { paused: this.#pause.paused, updatingTo: this.#weights.updatingTo });
   }
 
   stoppedMs(): number {
@@ -249,9 +233,20 @@ export class ReplicaRouter implements InferenceBackend {
   }
 
   async #admit(replica: Replica, found: Found): Promise<void> {
+    const { server } = found;
+    const { backend } = server;
     this.#membership.check(replica, found);
-    replica.version = await this.#weights.bringUpToDate(replica, found);
-    this.#membership.letIn(replica, await found.server.backend.capabilities());
+    const follow = this.#pause.follow(server);
+    await follow();
+    const settled = await this.#leftBehind.settle(replica, server);
+    const version = settled ? await backend.weightVersion() : found.version;
+    replica.version = await this.#weights.bringUpToDate(replica, { ...found, version });
+    const capabilities = await backend.capabilities();
+    const elsewhere = await backend.pausedElsewhere?.();
+    if (elsewhere) throw new Unavailable(elsewhere);
+    // Somebody may have paused or resumed the backend meanwhile.
+    await follow();
+    this.#membership.letIn(replica, capabilities);
   }
 
   /** Until each server was asked once. */
@@ -267,7 +262,7 @@ export class ReplicaRouter implements InferenceBackend {
   }
 
   #usable(): Replica[] {
-    if (this.#paused) return [];
+    if (this.#pause.paused) return [];
     return this.#replicas.filter((replica) => replica.serving && !replica.updating);
   }
 
@@ -286,7 +281,7 @@ export class ReplicaRouter implements InferenceBackend {
 
   #statusOf(replica: Replica): ReplicaStatus {
     const { url, serving, updating, version, errors, lastError } = replica;
-    const state = updating ? 'updating' : !serving ? 'down' : this.#paused ? 'paused' : 'healthy';
+    const state = updating ? 'updating' : !serving ? 'down' : this.#pause.paused ? 'paused' : 'healthy';
     const behind = this.#weights.isNewest(replica) ? null : `It serves ${version}; others serve newer weights.`;
     return {
       url,

@@ -48,6 +48,7 @@ export async function startTestWorker(options: TestWorkerOptions): Promise<TestW
       Session.open({ sessionId: claim.sessionId, runId: claim.runId, store, now: ambient.now }),
     materialOf: async () => ({
       engine,
+      release: () => undefined,
       jobFor: ({ trajectoryId, task, seed }) => ({
         skill,
         deadlineMs: skill.deadlineMs,

@@ -38,7 +38,12 @@ export function withoutCheck({ check: _, ...settings }: JsonObject): JsonObject 
 
 /** Equal but for the check. */
 export function sameSettings(a: JsonObject, b: JsonObject): boolean {
-  return inOneOrder(withoutCheck(a)) === inOneOrder(withoutCheck(b));
+  return sameJson(withoutCheck(a), withoutCheck(b));
+}
+
+/** Whatever the order of their fields. */
+export function sameJson(a: Json, b: Json): boolean {
+  return inOneOrder(a) === inOneOrder(b);
 }
 
 function inOneOrder(value: Json): string {

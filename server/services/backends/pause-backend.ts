@@ -1,7 +1,10 @@
-/** Makes a backend take no more requests: they wait until it is resumed. Generations under way end first. */
+/**
+ * Makes a backend take no more requests: they wait until it is resumed, also when the studio is started again meanwhile.
+ * Generations under way end first.
+ */
 import type { z } from 'zod';
-import { getBackend } from '../../../db/queries/catalog';
-import { Invalid } from '../../core/errors';
+import { getBackend, setBackendPaused } from '../../../db/queries/catalog';
+import { Cancelled, Invalid } from '../../core/errors';
 import { requireRole, type ServiceContext } from '../context';
 import { parseInput } from '../inputs';
 import { auditedEffect } from './audited-effect';
@@ -17,10 +20,19 @@ export async function pauseBackend({
 }): Promise<{ name: string }> {
   requireRole(ctx, 'operator', 'Pausing a backend');
   const { name } = parseInput(backendNameInput, input);
-  await getBackend(ctx.database.db, name);
-  const backend = await ctx.process.backendLive(name);
-  if (!backend.pause) throw new Invalid(`The backend ${name} cannot be paused.`);
+  const { id: backendId, paused: before } = await getBackend(ctx.database.db, name);
+  const backends = await ctx.process.backendsOf(name);
+  if (!backends[0].pause) throw new Invalid(`The backend ${name} cannot be paused.`);
   const about = { actionType: 'pause_backend', resource: `backend://${name}`, operation: 'pause' };
-  await auditedEffect(ctx, about, async () => backend.pause?.());
+  await auditedEffect(ctx, about, {
+    // A studio that ends in the middle of it may leave servers paused.
+    begins: (tx) => setBackendPaused(tx, { backendId, paused: true }),
+    run: async () => void (await Promise.all(backends.map((backend) => backend.pause?.()))),
+    succeeds: (tx) => setBackendPaused(tx, { backendId, paused: true }),
+    fails: async (tx, error) => {
+      // Resumed before it had come to rest: then that says how it stands.
+      if (!(error instanceof Cancelled)) await setBackendPaused(tx, { backendId, paused: before });
+    },
+  });
   return { name };
 }

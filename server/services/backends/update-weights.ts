@@ -42,16 +42,21 @@ export async function updateWeights({
   const { name, source, version, inFlight } = wanted;
   const { ambient, database } = ctx;
   const { id: backendId } = await getBackend(database.db, name);
-  const backend = await ctx.process.backendLive(name);
-  await requireOffered(backend, wanted);
+  const { backend, release } = await ctx.process.backendHeld(name);
   const id = ambient.newId('wgt');
-  const nowMs = ambient.now();
-  await database.db.transaction(async (tx) => {
-    const update = { id, backendId, version, source, inFlight, requestedBy: ctx.actor.userId };
-    const { number } = await beginWeightUpdate(tx, { ...update, nowMs, leaseUntilMs: nowMs + LEASE_MS });
-    await audit(tx, ctx, wanted, 'started', { number });
-  });
-  const updating = drive(ctx, id, wanted, backend);
+  try {
+    await requireOffered(backend, wanted);
+    const nowMs = ambient.now();
+    await database.db.transaction(async (tx) => {
+      const update = { id, backendId, version, source, inFlight, requestedBy: ctx.actor.userId };
+      const { number } = await beginWeightUpdate(tx, { ...update, nowMs, leaseUntilMs: nowMs + LEASE_MS });
+      await audit(tx, ctx, wanted, 'started', { number });
+    });
+  } catch (error) {
+    release();
+    throw error;
+  }
+  const updating = drive(ctx, id, wanted, backend).finally(release);
   await withPatience(updating, null, waitMs);
   return getWeightUpdate(database.db, { id, nowMs: ambient.now() });
 }

@@ -13,6 +13,7 @@ import { requireRole, type ServiceContext } from '../context';
 import { parseInput } from '../inputs';
 import { requireRun } from '../runs/require-run';
 import { type ScoreRunRequest, scoreRunInput } from './score-inputs';
+import type { ScoreProgress } from './score-jobs';
 import { scorePages } from './score-pages';
 
 /** Returns as soon as the job has begun. Throws NotFound, Conflict (a job of the run goes on), Invalid (it cannot score). */
@@ -31,24 +32,37 @@ export async function scoreRun({
   const { name: backendName } = await getBackend(database.db, request.backend);
   const total = await countSequences(database.db, runId);
   if (total === 0) throw new Invalid('This run has no token sequences of ended trajectories that could be scored.');
-  const backend = await process.backendLive(backendName);
-  await requireScores(backend, request);
-  const job = process.scoreJobs.start(
-    { runId, as, backendName },
-    async (progress, signal) => {
-      progress.total = total;
-      await audit(ctx, request, 'started', {});
-      try {
-        await scorePages(ctx, backend, request, progress, signal);
-      } catch (error) {
-        await audit(ctx, request, 'error', { done: progress.done, cancelled: signal.aborted });
-        throw error;
-      }
-      await audit(ctx, request, 'success', { done: progress.done, scored: progress.scored });
-    },
-    (error) => logger.error({ err: error, runId }, 'scoring a run failed'),
-  );
-  return job;
+  const { backend, release } = await process.backendHeld(backendName);
+  const work = async (progress: ScoreProgress, signal: AbortSignal): Promise<void> => {
+    progress.total = total;
+    await scoreAudited(ctx, backend, request, progress, signal).finally(release);
+  };
+  try {
+    await requireScores(backend, request);
+    return process.scoreJobs.start({ runId, as, backendName }, work, (error) =>
+      logger.error({ err: error, runId }, 'scoring a run failed'),
+    );
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+async function scoreAudited(
+  ctx: ServiceContext,
+  backend: InferenceBackend,
+  request: ScoreRunRequest,
+  progress: ScoreProgress,
+  signal: AbortSignal,
+): Promise<void> {
+  await audit(ctx, request, 'started', {});
+  try {
+    await scorePages(ctx, backend, request, progress, signal);
+  } catch (error) {
+    await audit(ctx, request, 'error', { done: progress.done, cancelled: signal.aborted });
+    throw error;
+  }
+  await audit(ctx, request, 'success', { done: progress.done, scored: progress.scored });
 }
 
 async function requireScores(backend: InferenceBackend, { entropy }: ScoreRunRequest): Promise<void> {

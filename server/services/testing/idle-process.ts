@@ -5,7 +5,7 @@ import { ScoreJobs } from '../scores/score-jobs';
 import { SecretBox } from '../secrets/secret-box';
 
 export function idleProcess(parts: Partial<RunningProcess> = {}): RunningProcess {
-  return {
+  const process: RunningProcess = {
     wakeWorkers: () => undefined,
     cancelRun: () => undefined,
     trouble: () => null,
@@ -15,6 +15,8 @@ export function idleProcess(parts: Partial<RunningProcess> = {}): RunningProcess
     backendLive: async (name) => {
       throw new NotFound(`No backend called ${name} is open in this test.`);
     },
+    backendHeld: async (name) => ({ backend: await process.backendLive(name), release: () => undefined }),
+    backendsOf: async (name) => [await process.backendLive(name)],
     checkServer: async ({ url }) => {
       throw new NotFound(`Nothing answers at ${url} in this test.`);
     },
@@ -23,4 +25,5 @@ export function idleProcess(parts: Partial<RunningProcess> = {}): RunningProcess
     scoreJobs: new ScoreJobs(Date.now),
     ...parts,
   };
+  return process;
 }
