@@ -8,7 +8,13 @@ import { systemAmbient } from '../../core/ambient';
 import { Cancelled, Invalid, NotFound } from '../../core/errors';
 import type { BackendCheck } from '../../core/inference';
 import { silentLogger } from '../../observability/logger';
-import type { GenerationRequest, GenerationResult, InferenceBackend, SamplingOptions } from '../backend';
+import type {
+  CompletionScores,
+  GenerationRequest,
+  GenerationResult,
+  InferenceBackend,
+  SamplingOptions,
+} from '../backend';
 import { EmbeddedBackend } from '../embedded/embedded-backend';
 import { writeTinyCheckpoint, writeTinyLora } from '../testing/checkpoint';
 import { describeBackend, PLAIN } from '../testing/conformance';
@@ -223,6 +229,46 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
       const seam = result.weightVersions[0]?.end ?? 0;
       await expectNumbersOf(first, result, 0, seam);
       await expectNumbersOf(second, result, seam);
+    });
+
+    it.each(['drain', 'interrupt'] as const)(
+      'scores what a constraint shaped by the weights that sampled it, whatever comes after (%s)',
+      async (how) => {
+        const both = { before: await teacher(1), after: await teacher(2) };
+        const constraint = { kind: 'grammar' as const, grammar: 'root ::= [a-z]{300} "."' };
+        const shaped = (seed: number) => ({ ...request({ constraint, maxTokens: 400, seed }), rawLogprobs: true });
+        await loadSeed(1, 'before');
+        const under = generate(...Array.from({ length: 8 }, (_, seed) => shaped(seed)));
+        await untilRunning();
+        await loadSeed(2, 'after', how);
+        for (const result of await under) {
+          expect(result.logprobKind).toBe('raw');
+          const version = how === 'drain' ? 'before' : 'after';
+          expect(result.weightVersions).toEqual([{ version, start: 0, end: result.ids.length }]);
+          await expectNumbersOf(both[version], result);
+        }
+      },
+    );
+
+    it('scores again what an update stopped', async () => {
+      const [first, second] = [await teacher(1), await teacher(2)];
+      await loadSeed(1, 'stopped');
+      const { ids } = await one(request({ ...LONG, maxTokens: 1000 }));
+      const pair = { promptIds: prompt, completionIds: ids };
+      const [[byFirst], [bySecond]] = [await first.getLogprobs([pair]), await second.getLogprobs([pair])];
+      const under = backend.getLogprobs(Array.from({ length: 160 }, () => pair));
+      await sleep(200);
+      await loadSeed(2, 'went on', 'interrupt');
+      const scored = await under;
+      const fits = (by: CompletionScores | undefined) =>
+        scored.filter(
+          ({ logprobs }) =>
+            logprobs.reduce((sum, value, k) => sum + Math.abs(value - (by?.logprobs[k] ?? 0)), 0) / ids.length <
+            TEACHER_TOLERANCE.mean,
+        ).length;
+      expect(fits(byFirst)).toBeGreaterThan(0);
+      expect(fits(bySecond)).toBeGreaterThan(0);
+      expect(fits(byFirst) + fits(bySecond)).toBe(scored.length);
     });
 
     it('takes what a trainer moved by itself: a stamp and an empty cache, nothing loaded', async () => {
