@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { fixedAmbient } from '../../core/ambient';
 import { Cancelled, Conflict, Invalid, TimedOut, Unavailable } from '../../core/errors';
 import { silentLogger } from '../../observability/logger';
-import type { GenerationResult, SamplingOptions } from '../backend';
+import type { GenerationResult, SamplingOptions, UnfinishedUpdate } from '../backend';
 import { generateThrough } from './continue-generation';
 import type { GenerationPiece } from './generation-piece';
 import type { ServerProtocol } from './protocol';
@@ -527,6 +527,127 @@ describe('a pause', () => {
     expect(server.paths().filter((path) => path === '/generate')).toHaveLength(1);
     await backend.resume();
     expect((await waiting).weightVersions[0]?.version).toBe('v2');
+  });
+
+  it('is told to a server that was started again, and ended at one that knows of none', async () => {
+    const { backend, server } = await start({ weights: {} });
+    await backend.pause();
+    server.paused = false;
+    await backend.pause();
+    expect(server.paused).toBe(true);
+    await backend.resume();
+    server.paused = true;
+    await backend.resume();
+    expect(server.paused).toBe(false);
+  });
+
+  it('is given up when its signal says so, and the server goes on', async () => {
+    for (const canPause of [true, false]) {
+      const { backend, server, generate } = await start({ weights: { canPause } });
+      server.holdAt = 7;
+      const running = generate();
+      await server.reached('/generate');
+      const stop = new AbortController();
+      const paused = failureOf(backend.pause(stop.signal));
+      if (canPause) await server.reached('/pause');
+      stop.abort(new Cancelled('Enough.'));
+      expect((await paused).message).toBe('Enough.');
+      expect(backend.trouble()).toBeNull();
+      server.holdAt = null;
+      expect(textOf(await running)).toBe('one two three<end>');
+      if (canPause) await server.reached('/resume');
+    }
+  });
+
+  it('is no failure of a server that is away: it may be asked again', async () => {
+    const { backend, server } = await start({ weights: {} });
+    await server.close();
+    expect((await failureOf(backend.pause())).details).toMatchObject({ retry: true });
+    expect(backend.trouble()).toBeNull();
+  });
+
+  it('by somebody else is told where the server says so, and nothing of one from here', async () => {
+    const { backend, server } = await start({ weights: {}, saysPaused: true });
+    expect(await backend.pausedElsewhere()).toBeNull();
+    server.paused = true;
+    expect(await backend.pausedElsewhere()).toMatch(/^The backend plain .* stands paused, and not by this studio/);
+    await backend.pause();
+    expect(await backend.pausedElsewhere()).toBeNull();
+    await backend.resume();
+    expect(await backend.pausedElsewhere()).toBeNull();
+    const { backend: silent, server: other } = await start({ weights: {} });
+    other.paused = true;
+    expect(await silent.pausedElsewhere()).toBeNull();
+  });
+});
+
+describe('after an update that was cut off', () => {
+  const cut = (kind: 'checkpoint' | 'external', version = 'v2'): UnfinishedUpdate => ({
+    update: { source: kind === 'external' ? { kind } : { kind, path: '/new' }, version },
+    before: [],
+  });
+
+  it('a server is paused, emptied and let go', async () => {
+    const { backend, server, generate } = await start({ weights: {} });
+    server.paused = true;
+    await backend.settle(cut('checkpoint'));
+    expect(server.paths()).toEqual(['/pause', '/version', '/flush', '/resume', '/about']);
+    expect(server.paused).toBe(false);
+    expect((await generate()).weightVersions[0]?.version).toBe('v1');
+  });
+
+  it('one that is paused from here stays so', async () => {
+    const { backend, server } = await start({ weights: {} });
+    await backend.pause();
+    server.asked.length = 0;
+    await backend.settle(cut('checkpoint'));
+    expect(server.paths()).toEqual(['/version', '/flush', '/about']);
+    expect(backend.trouble()).toContain('paused by a person');
+    expect(server.paused).toBe(true);
+  });
+
+  it('one whose weights or cache nobody can be sure of is held back until a person decides', async () => {
+    const { backend, server, generate } = await start({ weights: {} });
+    const error = await failureOf(backend.settle(cut('external')));
+    expect(error).toBeInstanceOf(Unavailable);
+    expect(error.details).toMatchObject({ retry: false });
+    expect(error.message).toMatch(/^The backend plain .* cannot be used after an update to v2 .*: nobody can say/);
+    expect(server.paused).toBe(true);
+    const waiting = generate();
+    expect(backend.trouble()).toBe(error.message);
+    await backend.resume();
+    expect(textOf(await waiting)).toBe('one two three<end>');
+    server.instead = (path, response) => path === '/flush' && !!response.writeHead(500).end();
+    await failureOf(backend.settle(cut('checkpoint')));
+    expect(backend.trouble()).toContain('stays paused');
+    server.instead = () => false;
+    await backend.updateWeights({ source: { kind: 'external' }, version: 'v3' });
+    expect(backend.trouble()).toBeNull();
+  });
+
+  it('tensors that a trainer moved count as in when their label is there, or none is kept', async () => {
+    const { backend, server } = await start({ weights: {} });
+    await backend.settle(cut('external', server.label));
+    expect(backend.trouble()).toBeNull();
+    const { backend: unlabelled } = await start({ weights: { keepsLabel: false } });
+    await unlabelled.settle(cut('external'));
+    expect(unlabelled.trouble()).toBeNull();
+  });
+
+  it('one that went away meanwhile is asked again later', async () => {
+    const { backend, server } = await start({ weights: {} });
+    server.instead = (path, response) => path === '/flush' && !!response.destroy();
+    expect((await failureOf(backend.settle(cut('checkpoint')))).details).toMatchObject({ retry: true });
+    expect(backend.trouble()).toBeNull();
+    server.instead = () => false;
+    await backend.settle(cut('checkpoint'));
+    expect(server.paused).toBe(false);
+  });
+
+  it('there is nothing to do at one that takes no weights', async () => {
+    const { backend, server } = await start();
+    await backend.settle(cut('checkpoint'));
+    expect(server.paths()).toEqual(['/about']);
   });
 });
 

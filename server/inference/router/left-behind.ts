@@ -55,8 +55,9 @@ export class LeftBehind {
         await server.settle?.(found);
       } catch (error) {
         if (isRepeatable(error)) throw error;
-        // It holds itself back from now on.
+        // It holds itself back from now on; the next weights may put it right.
         this.#allWell = false;
+        replica.refusedVersion = version;
         this.#open.delete(replica);
         throw error;
       }

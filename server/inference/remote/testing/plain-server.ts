@@ -110,6 +110,8 @@ export class PlainServer {
         for (const one of this.#running) one.stop ||= body.mode === 'interrupt';
         while (this.#running.size > 0) await sleep(2);
         return {};
+      case '/is_paused':
+        return { paused: this.paused };
       case '/resume':
         this.paused = false;
         return {};
@@ -186,11 +188,17 @@ export class PlainServer {
 
 export interface PlainProtocolOptions {
   weights?: Partial<Pick<WeightRoutes, 'sources' | 'canPause' | 'keepsLabel'>> | null;
+  /** It tells whether it stands paused. */
+  saysPaused?: boolean;
   scores?: boolean;
 }
 
 /** Ids travel as bodies of JSON; nothing here is like any real server. */
-export function plainProtocol({ weights = null, scores = true }: PlainProtocolOptions = {}): ServerProtocol {
+export function plainProtocol({
+  weights = null,
+  scores = true,
+  saysPaused = false,
+}: PlainProtocolOptions = {}): ServerProtocol {
   const routes: WeightRoutes = {
     sources: ['checkpoint', 'external'],
     canPause: true,
@@ -198,12 +206,17 @@ export function plainProtocol({ weights = null, scores = true }: PlainProtocolOp
     async version(http) {
       return ((await http.getJson('/version')).body as { version: string }).version;
     },
-    async pause(http, mode) {
-      await http.postJson('/pause', { mode });
+    async pause(http, mode, signal) {
+      await http.postJson('/pause', { mode }, { timeoutMs: null, ...(signal && { signal }) });
     },
     async resume(http) {
       await http.postJson('/resume', {});
     },
+    ...(saysPaused && {
+      async paused(http: HttpClient) {
+        return ((await http.getJson('/is_paused')).body as { paused: boolean }).paused;
+      },
+    }),
     async load(http, source: WeightUpdate['source'], version) {
       if (source.kind !== 'external') await http.postJson('/load', { path: source.path, version });
     },
