@@ -8,7 +8,7 @@ import type { Constraint, SamplingOptions } from '../backend';
 import { constraintGrammar } from '../constraint-grammar';
 import type { HttpClient } from './http-client';
 import { isObject, showJson } from './json-body';
-import type { GenerateCall, RawGeneration, RawScores } from './protocol';
+import type { GenerateCall, RawGeneration, RawScores, ServerFacts } from './protocol';
 import { broken, countOrNull, numberOrNaN, readIds } from './server-probe';
 import { quoted } from './server-words';
 import type { SglangFacts } from './sglang-facts';
@@ -56,21 +56,25 @@ export async function generateOnSglang(
 
 /**
  * Nothing is sampled; the prompt's own numbers from its last token on are those of the completion. They are never
- * divided by a temperature.
+ * divided by a temperature. No prompt may fill the context: then the last token is asked for as one that may come next.
  */
 export async function scoreOnSglang(
   http: HttpClient,
+  { contextLength }: Pick<ServerFacts, 'contextLength'>,
   call: { promptIds: Int32Array; completionIds: Int32Array; alternatives: number; signal?: AbortSignal },
 ): Promise<RawScores | null> {
   const { promptIds, completionIds, alternatives: k } = call;
-  const ids = new Int32Array(promptIds.length + completionIds.length);
-  ids.set(promptIds);
-  ids.set(completionIds, promptIds.length);
+  const all = new Int32Array(promptIds.length + completionIds.length);
+  all.set(promptIds);
+  all.set(completionIds, promptIds.length);
+  const next = all.length < contextLength ? null : (all.at(-1) ?? null);
+  const ids = next === null ? all : all.subarray(0, -1);
   const { meta_info: meta } = await ask(
     http,
     {
       input_ids: ids,
-      sampling_params: { max_new_tokens: 0, temperature: 1 },
+      sampling_params: { max_new_tokens: next === null ? 0 : 1, temperature: 1 },
+      ...(next !== null && { token_ids_logprob: [next] }),
       return_logprob: true,
       // The first entry of the window has no number, so the window begins one token early.
       logprob_start_len: promptIds.length - 1,
@@ -87,9 +91,18 @@ export async function scoreOnSglang(
       `it read ${String(meta.prompt_tokens).slice(0, 20)} tokens where ${ids.length} were to be scored`,
     );
   const window = ids.subarray(promptIds.length - 1);
+  const read = readTriples(http, 'input_token_logprobs', meta.input_token_logprobs, window).slice(1);
+  const lists = Array.isArray(meta.input_top_logprobs) ? meta.input_top_logprobs.slice(1) : [];
+  if (next === null)
+    return { logprobs: read, alternatives: k > 0 ? readAlternatives(lists, read.length, k) : null, entropy: null };
+  const last = Array.isArray(meta.output_token_ids_logprobs) ? meta.output_token_ids_logprobs[0] : null;
+  const likeliest = Array.isArray(meta.output_top_logprobs) ? meta.output_top_logprobs[0] : null;
+  const logprobs = new Float32Array(completionIds.length);
+  logprobs.set(read);
+  logprobs.set(readTriples(http, 'output_token_ids_logprobs', last, Int32Array.of(next)), read.length);
   return {
-    logprobs: readTriples(http, 'input_token_logprobs', meta.input_token_logprobs, window).slice(1),
-    alternatives: k > 0 ? readAlternatives(meta.input_top_logprobs, completionIds.length, k) : null,
+    logprobs,
+    alternatives: k > 0 ? readAlternatives([...lists, likeliest], logprobs.length, k) : null,
     entropy: null,
   };
 }
@@ -170,11 +183,10 @@ export function readTriples(http: HttpClient, field: string, value: unknown, ids
   });
 }
 
-/** One list a position of the window; the first is null. */
-function readAlternatives(value: unknown, n: number, k: number): NonNullable<RawScores['alternatives']> {
+/** One list a position. */
+function readAlternatives(lists: unknown[], n: number, k: number): NonNullable<RawScores['alternatives']> {
   const ids = new Int32Array(n * k).fill(NONE);
   const logprobs = new Float32Array(n * k).fill(Number.NaN);
-  const lists: unknown[] = Array.isArray(value) ? value.slice(1) : [];
   for (const [i, list] of lists.slice(0, n).entries()) {
     const triples = Array.isArray(list) ? list.filter((one) => Array.isArray(one) && Number.isInteger(one[1])) : [];
     for (const [j, [logprob, id]] of triples.slice(0, k).entries()) {

@@ -18,7 +18,7 @@ export const sglang: ServerProtocol = {
   kind: 'sglang',
   describe: describeSglang,
   generate: (http, facts, call) => generateOnSglang(http, sglangFacts(facts), call),
-  score: (http, _facts, call) => scoreOnSglang(http, call),
+  score: (http, facts, call) => scoreOnSglang(http, facts, call),
   // A control string in plain text becomes its token: there is no switch.
   plainTokenize: false,
   async tokenize(http, facts, text) {

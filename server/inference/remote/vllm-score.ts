@@ -10,7 +10,8 @@ import type { VllmFacts } from './vllm-facts';
 const NONE = -1;
 
 /**
- * One throw-away token is sampled, because the server wants at least one. Entropy is not offered: it takes the whole
+ * One throw-away token is sampled, because the server wants at least one. So no prompt may fill the context: then the last
+ * token is the one that is sampled, as the only one allowed, which raw numbers do not know of. Entropy is not offered: it takes the whole
  * vocabulary at every position of the prompt, which vLLM writes as JSON, about ten gigabytes for a thousand tokens.
  */
 export async function scoreOnVllm(
@@ -23,19 +24,34 @@ export async function scoreOnVllm(
       `${where(http)} is a vLLM on a processor with adapters, whose engine ends when it scores beside other requests. Start it without --enable-lora to score, or score with another backend that serves the same weights.`,
     );
   const { promptIds, completionIds, alternatives: k, signal } = call;
-  const prompt = new Int32Array(promptIds.length + completionIds.length);
-  prompt.set(promptIds);
-  prompt.set(completionIds, promptIds.length);
+  const all = new Int32Array(promptIds.length + completionIds.length);
+  all.set(promptIds);
+  all.set(completionIds, promptIds.length);
+  const next = all.length === facts.contextLength && facts.logprobs === 'raw' ? (all.at(-1) ?? null) : null;
   const request = {
     model: facts.servedModel,
-    prompt,
+    prompt: next === null ? all : all.subarray(0, -1),
     max_tokens: 1,
     temperature: 1,
     prompt_logprobs: k,
+    ...(next !== null && { allowed_token_ids: [next], logprobs: k, return_tokens_as_token_ids: true }),
     stream: false,
   };
   const { body } = await http.postJson('/v1/completions', request, { signal, timeoutMs: null });
-  return readScores(http, body, promptIds.length, completionIds, k);
+  return readScores(http, next === null ? body : withSampled(body, next), promptIds.length, completionIds, k);
+}
+
+/** The reply with the sampled token's numbers as those of one more token of the prompt. */
+function withSampled(body: unknown, id: number): unknown {
+  const choice = isObject(body) && Array.isArray(body.choices) ? body.choices[0] : null;
+  if (!isObject(choice) || !Array.isArray(choice.prompt_logprobs) || !isObject(choice.logprobs)) return body;
+  const { token_logprobs, top_logprobs } = choice.logprobs;
+  const listed = Array.isArray(top_logprobs) && isObject(top_logprobs[0]) ? top_logprobs[0] : {};
+  const entry = Object.fromEntries(
+    Object.entries(listed).map(([token, logprob]) => [token.replace(/^token_id:/, ''), { logprob }]),
+  );
+  entry[id] = { logprob: Array.isArray(token_logprobs) ? token_logprobs[0] : null };
+  return { choices: [{ ...choice, prompt_logprobs: [...choice.prompt_logprobs, entry] }] };
 }
 
 /**

@@ -456,6 +456,25 @@ describe('scoring on vLLM', () => {
     expect(three?.alternatives?.logprobs[2]).toBeNaN();
   });
 
+  it('asks for the last token as the only one allowed where the context would be full', async () => {
+    const sampled = {
+      token_logprobs: [-0.3727],
+      tokens: ['token_id:70'],
+      top_logprobs: [{ 'token_id:70': -0.3727, 'token_id:28': -2.6907 }],
+    };
+    server.handlers[COMPLETIONS] = completed({ prompt_logprobs: ENTRIES.slice(0, 4), logprobs: sampled });
+    const full = { ...TOKENS, contextLength: 5 };
+    const scores = await vllm.score?.(http, full, { ...pair, alternatives: 2 });
+    expect([...(scores?.logprobs ?? [])].map((value) => value.toFixed(4))).toEqual(['-2.1092', '-0.3727']);
+    expect([...(scores?.alternatives?.ids ?? [])]).toEqual([153, 140, 70, 28]);
+    const asked = { prompt: [40, 41, 42, 153], allowed_token_ids: [70], logprobs: 2, max_tokens: 1 };
+    expect(server.asked[0]?.body).toMatchObject(asked);
+    // Numbers from after the mask would be 0 for any token: such a server says by itself that the prompt is too long.
+    const masked: VllmFacts = { ...full, logprobs: 'sampled' };
+    await vllm.score?.(http, masked, { ...pair, alternatives: 0 }).catch(() => {});
+    expect(server.asked[1]?.body).toMatchObject({ prompt: [40, 41, 42, 153, 70] });
+  });
+
   it('has no number for the first token of all', async () => {
     server.handlers[COMPLETIONS] = completed({ prompt_logprobs: [null, { 70: { logprob: -1, rank: 1 } }] });
     const scores = await vllm.score?.(http, TOKENS, {

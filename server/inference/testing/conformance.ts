@@ -26,6 +26,9 @@ export interface ConformanceOptions {
   timeoutMs?: number;
 }
 
+/** A longer context takes long to fill. */
+const LARGEST_FILLED = 8192;
+
 export const PLAIN: SamplingOptions = { maxTokens: 24, temperature: 1, topP: 1, topK: 0, minP: 0, seed: 1, stop: [] };
 
 export function describeBackend(
@@ -158,6 +161,28 @@ export function describeBackend(
       const [theirs] = await (await teacher()).getLogprobs(pairs);
       for (const [k, value] of (ours?.logprobs ?? []).entries())
         expect(Math.abs(value - (theirs?.logprobs[k] ?? 0))).toBeLessThan(logprobTolerance);
+    });
+
+    it('scores tokens up to the last that its context holds', async () => {
+      if (!can.canScore || can.contextLength > LARGEST_FILLED) return;
+      const all = Int32Array.from({ length: can.contextLength }, (_, k) => prompt[k % prompt.length] as number);
+      const promptIds = all.slice(0, -4);
+      const score = async (by: Pick<InferenceBackend, 'getLogprobs'>, completionIds: Int32Array) => {
+        const [scores] = await by.getLogprobs([{ promptIds, completionIds }], { alternatives: 2 });
+        if (!scores) throw new Error('There are no scores.');
+        return scores;
+      };
+      const full = await score(backend, all.slice(-4));
+      const before = await score(backend, all.slice(-4, -1));
+      expect(full.logprobs).toHaveLength(4);
+      expect(full.alternatives?.ids).toHaveLength(8);
+      for (const [k, value] of before.logprobs.entries())
+        expect(Math.abs(value - (full.logprobs[k] ?? 0))).toBeLessThan(logprobTolerance);
+      expect(full.alternatives?.ids.slice(0, 6)).toEqual(before.alternatives?.ids);
+      expect(full.logprobs[3]).toBeLessThanOrEqual((full.alternatives?.logprobs[6] ?? 0) + logprobTolerance);
+      if (!teacher) return;
+      const taught = await score(await teacher(), all.slice(-4));
+      expect(Math.abs((taught.logprobs[3] ?? 0) - (full.logprobs[3] ?? 1))).toBeLessThan(50 * logprobTolerance);
     });
 
     it('gives the likeliest tokens and the entropy of each position beside the scores', async () => {

@@ -12,6 +12,7 @@ import type {
   GenerationRequest,
   GenerationResult,
   InferenceBackend,
+  ScoreOptions,
   ScorePair,
 } from '../backend';
 import { StopStrings } from '../embedded/stop-strings';
@@ -55,16 +56,17 @@ export class InstantBackend implements InferenceBackend {
     return Promise.allSettled(requests.map(async (request) => this.#generate(request)));
   }
 
-  async getLogprobs(pairs: ScorePair[]): Promise<CompletionScores[]> {
+  async getLogprobs(pairs: ScorePair[], { alternatives: k = 0 }: ScoreOptions = {}): Promise<CompletionScores[]> {
     this.#checkOpen();
     return pairs.map(({ promptIds, completionIds }) => {
       const turn = this.#turnAfter(promptIds);
-      let onScript = true;
-      const logprobs = Float32Array.from(completionIds, (id, k) => {
-        onScript &&= turn[k] === id;
-        return onScript ? 0 : NEVER;
-      });
-      return { logprobs, entropy: null, alternatives: null };
+      const off = completionIds.findIndex((id, i) => turn[i] !== id);
+      const certain = (i: number) => off === -1 || i < off;
+      return {
+        logprobs: Float32Array.from(completionIds, (_, i) => (certain(i) ? 0 : NEVER)),
+        entropy: null,
+        alternatives: k === 0 ? null : likeliest(completionIds, k, certain),
+      };
     });
   }
 
@@ -124,6 +126,8 @@ export class InstantBackend implements InferenceBackend {
     this.#checkOpen();
     if (signal?.aborted) throw new Cancelled('The generation was stopped on request.');
     if (promptIds.length === 0) throw new Invalid('The prompt is empty: at least one token is needed to go on from.');
+    const unknown = promptIds.find((id) => id < 0 || id > TURN_START);
+    if (unknown !== undefined) throw new Invalid(`The token id ${unknown} is in no vocabulary of the instant backend.`);
     if (options.constraint) throw new Invalid('The instant backend follows a script and cannot be constrained.');
     const room = this.#contextLength - promptIds.length;
     if (room <= 0)
@@ -189,4 +193,21 @@ function encoded(ids: Int32Array): EncodedText {
     else bytes[start] = id;
   }
   return { ids, bytes, byteEnds };
+}
+
+/** The scripted token where one is certain, then others that never come. */
+function likeliest(
+  tokens: Int32Array,
+  k: number,
+  certain: (i: number) => boolean,
+): NonNullable<CompletionScores['alternatives']> {
+  const ids = new Int32Array(tokens.length * k);
+  const logprobs = new Float32Array(ids.length).fill(NEVER);
+  for (const [i, token] of tokens.entries()) {
+    const first = certain(i) ? [token] : [];
+    const others = Array.from({ length: k + 1 }, (_, id) => id).filter((id) => !first.includes(id));
+    ids.set([...first, ...others].slice(0, k), i * k);
+    if (first.length > 0) logprobs[i * k] = 0;
+  }
+  return { k, ids, logprobs };
 }

@@ -19,6 +19,8 @@ export interface EngineRequest {
   constraint: Constraint | null;
   /** The likeliest tokens of each position to report. */
   alternatives: number;
+  /** Tokens whose numbers are reported at every sampled position. */
+  reported?: number[];
   /** Numbers of prompt tokens from this position on; null = none. */
   scoreFrom: number | null;
   /** The client has gone. */
@@ -39,6 +41,8 @@ export interface EngineToken {
   raw: number;
   sampledAlternatives: Alternatives;
   rawAlternatives: Alternatives;
+  /** Of the request's `reported`, as `sampled`. */
+  reported?: Alternatives;
   weightVersion: string;
 }
 

@@ -194,6 +194,7 @@ export class ModelEngine implements TwinEngine {
           raw: raw[id] ?? Number.NaN,
           sampledAlternatives: likeliestOf(sampled, alternatives),
           rawAlternatives: likeliestOf(raw, alternatives),
+          reported: (request.reported ?? []).map((one) => [sampled[one] ?? Number.NaN, one]),
           weightVersion,
         });
         await ticket.sleep(began + this.#options.faults.msPerToken - performance.now());

@@ -122,6 +122,7 @@ function ask(options: SglangGenerateOptions, fields: Fields, sampling: Fields, i
       ignoreEos: flagOf(sampling, 'ignore_eos', false),
       constraint: faults.ignoreConstraints ? null : constraint,
       alternatives: returnLogprob ? numberOf(fields, 'top_logprobs_num', 0) : 0,
+      reported: returnLogprob ? idsOf(fields, 'token_ids_logprob') : [],
       scoreFrom: returnLogprob && start >= 0 ? start : null,
     },
     returnLogprob,
@@ -206,6 +207,8 @@ function replyOf(options: SglangGenerateOptions, asked: Asked, generation: Engin
     // The first of the window has no number: the position before it was not asked for.
     meta.input_token_logprobs = promptLogprobs.map(({ logprob, id }, k) => [k === 0 ? null : logprob, id, text(id)]);
     meta.output_token_logprobs = output;
+    if (asked.request.reported?.length)
+      meta.output_token_ids_logprobs = tokens.map(({ reported = [] }) => reported.map(triple));
     if (withAlternatives) {
       meta.input_top_logprobs = promptLogprobs.map(({ alternatives }, k) => (k === 0 ? null : triples(alternatives)));
       meta.output_top_logprobs = tokens.map((token) => triples(token.sampledAlternatives));
