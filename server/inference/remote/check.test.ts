@@ -413,7 +413,10 @@ describe('the check tries constraints', () => {
 describe('the check goes on', () => {
   it('when an answer is of a shape that nobody thought of', async () => {
     const twin = await sglangTwin();
+    let asked = 0;
     const weights = () => {
+      // Asked first whether it stands paused.
+      if (++asked === 1) return null;
       throw new TypeError('x is not a function');
     };
     const result = await check(twin.url, { protocols: withSglang({ weights }) });
