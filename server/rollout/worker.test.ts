@@ -172,6 +172,18 @@ describeOnBothDatabases('workers', (open) => {
     expect(second.tools.pay.ran).toEqual([]);
   });
 
+  it('give back what an engine let go that was closed under them, without waiting for the lease', async () => {
+    const first = await start(({ turn }) =>
+      turn === 0 ? call('pay', { n: 1 }) : { text: answer(8), delayMs: 60_000 },
+    );
+    const seeded = await seed({ groupCount: 1, groupSize: 2 });
+    await until(() => first.tools.pay.ran.length === 2);
+    await first.engine.close();
+    const second = await start(() => answer(8));
+    expect((await finished(seeded)).counts.completed).toBe(2);
+    expect(second.tools.pay.ran).toEqual([]);
+  });
+
   it('drop a trajectory that another worker has taken', async () => {
     const first = await start(() => ({ text: answer(8), delayMs: 60_000 }), { leaseMs: 90 });
     const seeded = await seed({ groupCount: 1, groupSize: 1 });

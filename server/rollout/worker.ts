@@ -269,20 +269,20 @@ export class Worker {
     if (error instanceof Interrupted) {
       logger.debug({ ...where, reason: error.message }, 'trajectory let go');
       // Its backend was opened anew; what this process holds when it stops is put back as one.
-      if (!this.stopped) await this.giveBack(claim, 0);
+      if (!this.stopped) await this.giveBack(claim);
       return;
     }
     // A conflict means most often that another worker holds it, and giving it back then changes nothing. Where it is
     // still ours (an append whose acknowledgement was lost came twice) nobody else would ever take it up again.
     if (error instanceof Conflict) logger.debug({ ...where, reason: error.message }, 'trajectory let go');
     else this.meet(error, 'trajectory could not be kept; it is tried again from its log', where);
-    await this.giveBack(claim, this.options.retryMs ?? RETRY_MS);
+    await this.giveBack(claim);
   }
 
   /** Nothing changes where another worker holds it. */
-  private async giveBack({ trajectoryId }: ClaimedTrajectory, afterMs: number): Promise<void> {
-    const { database, ambient } = this.options;
-    const back = { trajectoryId, workerId: this.workerId, afterMs: ambient.now() + afterMs };
+  private async giveBack({ trajectoryId }: ClaimedTrajectory): Promise<void> {
+    const { database, ambient, retryMs = RETRY_MS } = this.options;
+    const back = { trajectoryId, workerId: this.workerId, afterMs: ambient.now() + retryMs };
     // When the database is gone this fails too; then the lease runs out by itself.
     await giveBackTrajectory(database.db, back).catch(() => undefined);
   }

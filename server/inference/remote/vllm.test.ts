@@ -6,8 +6,10 @@ import type { Json } from '../../core/vocabulary';
 import { silentLogger } from '../../observability/logger';
 import type { Constraint, SamplingOptions } from '../backend';
 import { type Answer, type CannedServer, errorOf, type Handler, startCannedServer } from '../testing/canned-server';
+import { checkServer } from './check';
 import { createHttpClient, type HttpClient } from './http-client';
 import type { GenerateCall } from './protocol';
+import { PROTOCOLS } from './protocols';
 import { RemoteBackend } from './remote-backend';
 import { vllm } from './vllm';
 import { type VllmFacts, type VllmRoute, vllmFacts } from './vllm-facts';
@@ -549,6 +551,36 @@ describe('texts and templates on vLLM', () => {
     expect(await vllm.health(http)).toMatchObject({ ok: true });
     server.handlers['GET /health'] = { status: 503, body: '' };
     expect(await vllm.health(http)).toMatchObject({ ok: false, message: expect.stringContaining('503') });
+  });
+});
+
+describe('the check of a vLLM', () => {
+  it('says that it stands paused, and does not wait for an answer that would not come', async () => {
+    server.handlers = {
+      ...DEVELOPMENT,
+      'GET /is_paused': { body: { is_paused: true } },
+      'POST /tokenize': { body: { tokens: [40] } },
+      'POST /detokenize': { body: { prompt: 'c' } },
+      [GENERATE]: (body) =>
+        Object.keys(body as object).length > 0 ? new Promise(() => undefined) : { status: 400, body: {} },
+    };
+    const found = await checkServer({
+      url: server.url,
+      key: null,
+      kind: null,
+      model: null,
+      tokenizerFolder: null,
+      contextLength: null,
+      backendName: null,
+      logger: silentLogger,
+      ambient: systemAmbient(),
+      protocols: PROTOCOLS,
+    });
+    expect(found).toMatchObject({ ok: false, kind: 'vllm', capabilities: null });
+    expect(found.items.find(({ id }) => id === 'token_round_trip')).toMatchObject({
+      status: 'fail',
+      says: `The server at ${server.url} stands paused: it takes requests and answers none until it is resumed.`,
+    });
   });
 });
 

@@ -3,10 +3,11 @@ import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { listBackendKeys } from '../../../db/queries/backend-keys';
 import { getBackend as backendRow } from '../../../db/queries/catalog';
 import { insertUser } from '../../../db/queries/sign-ins';
+import { unfinishedUpdate } from '../../../db/queries/weight-updates';
 import { describeOnBothDatabases, type TestDatabase } from '../../../db/testing/database';
 import { systemAmbient } from '../../core/ambient';
-import { Conflict, Forbidden, Invalid, NotFound, Unavailable } from '../../core/errors';
-import type { BackendCheck } from '../../core/inference';
+import { Cancelled, Conflict, Forbidden, Invalid, NotFound, Unavailable } from '../../core/errors';
+import type { BackendCapabilities, BackendCheck } from '../../core/inference';
 import type { Role } from '../../core/vocabulary';
 import { silentLogger } from '../../observability/logger';
 import { listAudit } from '../audit/list-audit';
@@ -275,8 +276,19 @@ describeOnBothDatabases('backends on servers', (open) => {
 
   it('are shown as they are now, paused and resumed, with an entry before and after', async () => {
     const live = alive(new CountedBackend('pair', {}, [A, B]));
+    const stored = async () => (await backendRow(database.db, 'pair')).paused;
+    const earlier = new CountedBackend('pair');
+    ctx.process.backendsOf = async () => [live, earlier];
+    let during: boolean | null = null;
+    const look = async () => {
+      during = await stored();
+    };
+    live.duringPause = look;
     await pauseBackend({ ctx, input: { name: 'pair' } });
-    expect(live.paused).toBe(true);
+    // A studio that dies in the middle of it opens the backend paused.
+    expect([during, await stored(), live.paused, earlier.paused]).toEqual([true, true, true, true]);
+    await expect(recheckBackend({ ctx, input: { name: 'pair' } })).rejects.toBeInstanceOf(Conflict);
+    expect(asked).toEqual([]);
     expect(await getBackend({ ctx, input: { name: 'pair' } })).toMatchObject({
       paused: true,
       trouble: 'An operator paused it.',
@@ -286,7 +298,9 @@ describeOnBothDatabases('backends on servers', (open) => {
         { url: B, state: 'paused', tokensInFlight: 10 },
       ],
     });
+    live.duringPause = look;
     await resumeBackend({ ctx, input: { name: 'pair' } });
+    expect([during, await stored(), live.paused, earlier.paused]).toEqual([true, false, false, false]);
     expect(await getBackend({ ctx, input: { name: 'pair' } })).toMatchObject({ paused: false, trouble: null });
     expect((await newest(4)).map(({ actionType, status }) => `${actionType} ${status}`)).toEqual([
       'resume_backend success',
@@ -296,14 +310,70 @@ describeOnBothDatabases('backends on servers', (open) => {
     ]);
   });
 
+  it('stay as they were when a pause or a resume fails', async () => {
+    const live = alive(new CountedBackend('pair', {}, [A]));
+    const stored = async () => (await backendRow(database.db, 'pair')).paused;
+    const fail = async () => {
+      throw new Unavailable('gpu-1 does not answer.');
+    };
+    live.duringPause = fail;
+    await expect(pauseBackend({ ctx, input: { name: 'pair' } })).rejects.toThrow('gpu-1 does not answer.');
+    expect(await stored()).toBe(false);
+    live.duringPause = async () => undefined;
+    await pauseBackend({ ctx, input: { name: 'pair' } });
+    live.duringPause = fail;
+    await expect(resumeBackend({ ctx, input: { name: 'pair' } })).rejects.toThrow('gpu-1 does not answer.');
+    await expect(pauseBackend({ ctx, input: { name: 'pair' } })).rejects.toThrow('gpu-1 does not answer.');
+    expect(await stored()).toBe(true);
+    live.duringPause = async () => undefined;
+    await resumeBackend({ ctx, input: { name: 'pair' } });
+    expect(await stored()).toBe(false);
+    // Resumed before it had come to rest: the resume says how it stands.
+    live.duringPause = async () => {
+      throw new Cancelled('It was resumed.');
+    };
+    await expect(pauseBackend({ ctx, input: { name: 'pair' } })).rejects.toBeInstanceOf(Cancelled);
+    expect(await stored()).toBe(true);
+    live.duringPause = async () => undefined;
+    await resumeBackend({ ctx, input: { name: 'pair' } });
+  });
+
+  it('are opened anew when a check finds that they can do other things', async () => {
+    const revision = async () => (await backendRow(database.db, 'pair')).revision;
+    const usual = checkOf({ url: A, kind: 'vllm' } as ServerToCheck).capabilities as BackendCapabilities;
+    const recheck = async (capabilities: BackendCapabilities | null) => {
+      answer = (wanted) => checkOf(wanted, { capabilities, ok: capabilities !== null });
+      const before = await revision();
+      await recheckBackend({ ctx, input: { name: 'pair' } });
+      return (await revision()) - before;
+    };
+    expect(await recheck(usual)).toBe(0);
+    expect(await recheck({ ...usual, weightSources: ['lora'] })).toBe(1);
+    const { modelName, ...others } = usual;
+    expect(await recheck({ ...others, weightSources: ['lora'], modelName })).toBe(0);
+    // Nothing was found out.
+    expect(await recheck(null)).toBe(0);
+    expect(await recheck(usual)).toBe(1);
+  });
+
   it('are given new weights one update at a time, which are kept with who asked', async () => {
     const live = alive(new CountedBackend('pair', {}, [A]));
     let go = (): void => undefined;
     live.duringUpdate = () => new Promise((resolve) => (go = resolve));
     const input = { name: 'pair', source: { kind: 'checkpoint', path: '/weights/2' }, version: 'w2' } as const;
+    let held = 0;
+    ctx.process.backendHeld = async () => {
+      held += 1;
+      const release = () => {
+        held -= 1;
+      };
+      return { backend: live, release };
+    };
     const first = await updateWeights({ ctx, input, waitMs: 10 });
     expect(first).toMatchObject({ status: 'running', number: 1, requestedBy: 'Ada', version: 'w2' });
     await expect(updateWeights({ ctx, input: { ...input, version: 'w3' } })).rejects.toBeInstanceOf(Conflict);
+    // It stays open for the one that goes on.
+    expect(held).toBe(1);
     go();
     const list = async () => (await listWeightUpdates({ ctx, input: { name: 'pair' } })).items;
     while ((await list())[0]?.status === 'running') await sleep(5);
@@ -321,6 +391,20 @@ describeOnBothDatabases('backends on servers', (open) => {
       2, 1,
     ]);
     expect((await newest(2)).map(({ status }) => status)).toEqual(['error', 'started']);
+    expect(held).toBe(0);
+    const open = async () => {
+      const { id: backendId } = await backendRow(database.db, 'pair');
+      return (await unfinishedUpdate(database.db, { backendId, nowMs: ctx.ambient.now() }))?.version ?? null;
+    };
+    expect(await open()).toBeNull();
+    live.duringUpdate = async () => {
+      throw new Unavailable('gpu-1 stays paused.', { serving: null });
+    };
+    await expect(updateWeights({ ctx, input: { ...input, version: 'w4' } })).rejects.toThrow('stays paused');
+    expect(await open()).toBe('w4');
+    // A person says that it may go on as it is.
+    await resumeBackend({ ctx, input: { name: 'pair' } });
+    expect(await open()).toBeNull();
   });
 
   it('are not asked for weights they cannot take, nor for a label that serves already', async () => {

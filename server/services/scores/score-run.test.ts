@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { saveBackend } from '../../../db/queries/catalog';
 import { insertUser } from '../../../db/queries/sign-ins';
 import { claimTrajectories, finishTrajectory } from '../../../db/queries/trajectories';
@@ -57,6 +57,8 @@ describeOnBothDatabases('scoring a run', (open) => {
   let ctx: ServiceContext;
   let run: TestRun;
   let backend: CountedBackend;
+  /** Who needs it open. */
+  let held = 0;
   const ids: string[] = [];
 
   beforeAll(async () => {
@@ -68,7 +70,15 @@ describeOnBothDatabases('scoring a run', (open) => {
       ambient: { ...systemAmbient(), now: () => ++now },
       logger: silentLogger,
       actor: { userId: 'usr_1', name: 'Ada', role: 'operator', ipAddress: null },
-      process: idleProcess({ backendLive: async () => backend }),
+      process: idleProcess({
+        backendHeld: async () => {
+          held += 1;
+          const release = () => {
+            held -= 1;
+          };
+          return { backend, release };
+        },
+      }),
     };
     run = await insertTestRun(ctx);
     const { db } = database;
@@ -105,6 +115,8 @@ describeOnBothDatabases('scoring a run', (open) => {
   beforeEach(() => {
     backend = new CountedBackend('judge');
   });
+  // It may be closed for all that goes on here.
+  afterEach(() => expect(held).toBe(0));
 
   const start = (more: object = {}) =>
     scoreRun({ ctx, input: { runId: run.runId, as: 'ref', backend: 'judge', ...more } });
@@ -210,6 +222,7 @@ describeOnBothDatabases('scoring a run', (open) => {
       });
     await start({ again: true });
     await expect(start()).rejects.toBeInstanceOf(Conflict);
+    expect(held).toBe(1);
     await cancelScore({ ctx, input: { runId: run.runId } });
     expect(await ended()).toMatchObject({ status: 'cancelled', error: null, done: 0 });
     expect(await stored(0)).toEqual(before);

@@ -26,6 +26,8 @@ export class CountedBackend implements InferenceBackend {
   /** Runs before each scoring, for tests that let something happen meanwhile. */
   beforeScore: (pair: ScorePair, signal: AbortSignal | undefined) => Promise<void> = async () => undefined;
   duringUpdate: () => Promise<void> = async () => undefined;
+  /** Also while it is resumed. */
+  duringPause: () => Promise<void> = async () => undefined;
   /** Added to every number. */
   offset = 0;
   /** Added to every id that `tokenize` gives: another vocabulary. */
@@ -116,10 +118,12 @@ export class CountedBackend implements InferenceBackend {
   }
 
   async pause(): Promise<void> {
+    await this.duringPause();
     this.paused = true;
   }
 
   async resume(): Promise<void> {
+    await this.duringPause();
     this.paused = false;
   }
 
