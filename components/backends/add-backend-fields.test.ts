@@ -50,9 +50,25 @@ describe('the form for a backend', () => {
     );
   });
 
+  it('adds without a check what was found to be of a kind, or said to be', () => {
+    const written = { ...EMPTY_FIELDS, urls: 'http://a http://b', name: 'gpu' };
+    const found = { url: 'http://a', kind: 'vllm' } as const;
+    const kindOf = (kind: string, unchecked: boolean) =>
+      readAddBackend({ ...written, kind }, found).add(unchecked).kind;
+    expect(kindOf('auto', true)).toBe('vllm');
+    expect(kindOf('auto', false)).toBe('auto');
+    expect(kindOf('sglang', true)).toBe('sglang');
+    expect(readAddBackend({ ...written, urls: 'http://b' }, found).add(true).kind).toBe('auto');
+  });
+
   it('suggests a name from the address', () => {
-    expect(suggestedName('http://gpu-1.lab.example:8000/v1')).toBe('gpu-1');
-    expect(suggestedName('http://127.0.0.1:8000')).toBe('local-8000');
-    expect(suggestedName('http://10.0.0.4:8000')).toBe('10.0.0.4');
+    const none = new Set<string>();
+    expect(suggestedName('http://gpu-1.lab.example:8000/v1', none)).toBe('gpu-1');
+    expect(suggestedName('http://127.0.0.1:8000', none)).toBe('local-8000');
+    expect(suggestedName('http://10.0.0.4:8000', none)).toBe('10.0.0.4');
+  });
+
+  it('suggests no name that a backend has', () => {
+    expect(suggestedName('http://gpu.b.example', new Set(['gpu', 'gpu-2']))).toBe('gpu-3');
   });
 });

@@ -32,7 +32,8 @@ export function readAddBackend(fields: AddBackendFields, found: { url: string; k
   const urls = fields.urls.split(/[\s,]+/).filter((part) => part !== '');
   const wrongUrl = urls.find((url) => !isHttpUrl(url)) ?? null;
   const kind: RemoteKind | 'auto' = REMOTE_KINDS.find((known) => known === fields.kind) ?? 'auto';
-  const takesControlKey = (kind === 'auto' && found?.url === urls[0] ? found?.kind : kind) === 'tensorrt-llm';
+  const kindFound = kind === 'auto' && found?.url === urls[0] ? (found?.kind ?? null) : null;
+  const takesControlKey = (kindFound ?? kind) === 'tensorrt-llm';
   const numbers = { contextLength: wholeNumber(fields.contextLength), maxInFlight: wholeNumber(fields.maxInFlight) };
   const wrongNumber =
     numbers.contextLength === 'wrong' ? 'contextLength' : numbers.maxInFlight === 'wrong' ? 'maxInFlight' : null;
@@ -51,21 +52,26 @@ export function readAddBackend(fields: AddBackendFields, found: { url: string; k
     takesControlKey,
     ok: urls.length > 0 && wrongUrl === null && wrongNumber === null,
     check: (url: string) => ({ url, ...given }),
+    /** Unchecked, it is of the kind that was found: nobody asks the servers again. */
     add: (unchecked: boolean) => ({
       name: fields.name.trim(),
       urls,
       ...given,
+      kind: (unchecked && kindFound) || kind,
       ...(typeof numbers.maxInFlight === 'number' ? { maxInFlight: numbers.maxInFlight } : {}),
       unchecked,
     }),
   } as const;
 }
 
-/** `http://gpu-1.lab:8000/v1` → `gpu-1`. */
-export function suggestedName(url: string): string {
+/** `http://gpu-1.lab:8000/v1` → `gpu-1`, or `gpu-1-2` where there is one called so. */
+export function suggestedName(url: string, taken: ReadonlySet<string>): string {
   const { hostname, port } = new URL(url);
   const host = /^[\d.]+$|^\[/.test(hostname) ? hostname.replace(/[[\]]/g, '') : (hostname.split('.')[0] ?? hostname);
-  return /^(localhost|127\.|::1)/.test(host) ? `local-${port || '80'}` : host;
+  const name = /^(localhost|127\.|::1)/.test(host) ? `local-${port || '80'}` : host;
+  let free = name;
+  for (let n = 2; taken.has(free); n++) free = `${name}-${n}`;
+  return free;
 }
 
 function isHttpUrl(text: string): boolean {

@@ -1,5 +1,5 @@
 'use client';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useRouter } from 'next/navigation';
 import { useTranslations } from 'next-intl';
 import { useState } from 'react';
@@ -10,8 +10,9 @@ import { Field, Select, TextInput } from '@/components/ui/field';
 import { PageHeader } from '@/components/ui/page-header';
 import { Panel } from '@/components/ui/panel';
 import { useErrorSentence } from '@/components/ui/query-view';
+import { SkeletonRows } from '@/components/ui/skeleton';
 import { EmptyState, Notice } from '@/components/ui/state';
-import { REMOTE_KINDS, type RemoteKind } from '@/server/core/inference';
+import { type BackendCheck, REMOTE_KINDS, type RemoteKind } from '@/server/core/inference';
 import { type AddBackendFields, EMPTY_FIELDS, readAddBackend, suggestedName } from './add-backend-fields';
 import { CheckList } from './check-list';
 
@@ -38,6 +39,9 @@ export function AddBackendPage() {
       },
     }),
   );
+  const [suggested, setSuggested] = useState('');
+  const known = useQuery(trpc.backends.list.queryOptions(undefined, ON_ITS_OWN));
+  const taken = new Set(known.data?.map(({ name }) => name));
   const read = readAddBackend(fields, found);
   const set = (field: keyof AddBackendFields) => (event: { target: { value: string } }) => {
     // What was found out belongs to the address it was asked of.
@@ -47,6 +51,8 @@ export function AddBackendPage() {
   };
   const checked = check.data;
   const [first] = read.urls;
+  const unknown = checked?.kind === null && fields.kind === 'auto';
+  const replaces = taken.has(fields.name.trim());
   return (
     <>
       <PageHeader trail={[{ label: list('title'), href: '/backends' }]} title={t('title')} />
@@ -57,13 +63,16 @@ export function AddBackendPage() {
             onSubmit={(event) => {
               event.preventDefault();
               if (!first || !mayAdd) return;
-              setFields((before) => ({ ...before, name: before.name || suggestedName(first) }));
+              const name = suggestedName(first, taken);
+              setSuggested(name);
+              // What a person wrote stays; a name that was made from another address does not.
+              setFields((before) => ({ ...before, name: ['', suggested].includes(before.name) ? name : before.name }));
               check.mutate(read.check(first));
             }}
           >
             <Field
               label={t('addresses')}
-              hint={t('addressesHint')}
+              hint={read.urls.length > 1 ? t('several', { count: read.urls.length }) : t('addressesHint')}
               error={read.wrongUrl ? t('wrongUrl', { url: read.wrongUrl }) : null}
             >
               {(wiring) => (
@@ -120,8 +129,8 @@ export function AddBackendPage() {
                 )}
               </Field>
             ) : null}
-            <details>
-              <summary className="cursor-pointer text-sm text-ink-2">{t('more')}</summary>
+            <details open={read.wrongNumber !== null || undefined}>
+              <summary className="w-fit rounded text-sm text-ink-2 hover:text-ink max-sm:py-2">{t('more')}</summary>
               <div className="mt-2 flex flex-col gap-3">
                 <Field label={t('tokenizer')} hint={t('tokenizerHint')}>
                   {(wiring) => (
@@ -184,16 +193,18 @@ export function AddBackendPage() {
               <Field label={t('name')} hint={t('nameHint')}>
                 {(wiring) => <TextInput {...wiring} value={fields.name} maxLength={120} onChange={set('name')} />}
               </Field>
-              {checked.ok ? null : <Notice>{t('failedHint')}</Notice>}
+              {unknown ? <Notice tone="bad">{t('unknownHint')}</Notice> : null}
+              {checked.ok || unknown ? null : <Notice>{t('failedHint')}</Notice>}
+              {replaces ? <Notice>{t('replaces', { name: fields.name.trim() })}</Notice> : null}
               {add.isError ? <Notice tone="bad">{sentence(add.error)}</Notice> : null}
               <div>
                 <Button
                   type="submit"
                   kind="primary"
                   busy={add.isPending || add.isSuccess}
-                  disabled={fields.name.trim() === '' || (checked.kind === null && fields.kind === 'auto')}
+                  disabled={fields.name.trim() === '' || unknown}
                 >
-                  {checked.ok ? t('add') : t('addAnyway')}
+                  {replaces ? t('replace') : checked.ok ? t('add') : t('addAnyway')}
                 </Button>
               </div>
             </form>
@@ -202,15 +213,30 @@ export function AddBackendPage() {
         <Panel
           title={t('found')}
           className="max-xl:border-t xl:border-l"
-          aside={checked?.kind ? `${checked.kind} ${checked.serverVersion ?? ''}` : undefined}
+          aside={<span role="status">{checked ? <Verdict check={checked} /> : null}</span>}
         >
           {checked ? (
             <CheckList check={checked} />
+          ) : check.isPending ? (
+            <SkeletonRows rows={13} label={t('asking')} />
           ) : (
-            <EmptyState title={check.isPending ? t('asking') : t('notAsked')}>{t('notAskedHint')}</EmptyState>
+            <EmptyState title={t('notAsked')}>{t('notAskedHint')}</EmptyState>
           )}
         </Panel>
       </div>
+    </>
+  );
+}
+
+/** What was found, in one line; read out when it comes. */
+function Verdict({ check }: { check: BackendCheck }) {
+  const t = useTranslations('addBackend');
+  const failed = check.items.filter(({ status }) => status === 'fail').length;
+  const found = [check.kind, check.serverVersion].filter((part) => part !== null).join(' ');
+  return (
+    <>
+      {found ? `${found} · ` : null}
+      <span className={failed > 0 ? 'text-bad' : 'text-ok'}>{t('verdict', { failed })}</span>
     </>
   );
 }

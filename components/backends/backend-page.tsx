@@ -3,15 +3,16 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tansta
 import { useTranslations } from 'next-intl';
 import { useState } from 'react';
 import { useMay } from '@/components/people/use-may';
+import { namesNothing } from '@/components/server-errors';
 import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
-import { Button } from '@/components/ui/button';
+import { Button, ButtonLink } from '@/components/ui/button';
 import { Chip } from '@/components/ui/chip';
 import { ABSENT, count } from '@/components/ui/numbers';
 import { PageHeader } from '@/components/ui/page-header';
 import { Panel } from '@/components/ui/panel';
 import { QueryView, useErrorSentence } from '@/components/ui/query-view';
 import { SkeletonRows } from '@/components/ui/skeleton';
-import { Notice } from '@/components/ui/state';
+import { EmptyState, Notice } from '@/components/ui/state';
 import { Time } from '@/components/ui/time';
 import type { BackendDetail } from '@/server/core/views';
 import { CheckList } from './check-list';
@@ -29,6 +30,12 @@ export function BackendPage({ name }: { name: string }) {
   const list = useTranslations('backends');
   const trpc = useTRPC();
   const query = useQuery(trpc.backends.get.queryOptions({ name }, { ...ON_ITS_OWN, refetchInterval: EVERY_MS }));
+  if (query.error && namesNothing(query.error))
+    return (
+      <EmptyState title={t('notFound')} action={<ButtonLink href="/backends">{t('toBackends')}</ButtonLink>}>
+        {t('notFoundHint')}
+      </EmptyState>
+    );
   return (
     <QueryView
       query={query}
@@ -68,21 +75,23 @@ function Backend({ backend }: { backend: BackendDetail }) {
             <ReplicaTable replicas={replicas} />
           </Panel>
           <Panel title={t('charts.titleAll')} aside={t('charts.window')}>
-            {history.data ? (
-              <FigureCharts history={history.data} />
-            ) : (
-              <SkeletonRows rows={3} label={t('charts.loading')} />
-            )}
+            <QueryView
+              query={history}
+              failed={t('charts.failed')}
+              loading={<SkeletonRows rows={6} label={t('charts.loading')} />}
+            >
+              {(points) => <FigureCharts history={points} urls={backend.urls} />}
+            </QueryView>
           </Panel>
         </>
       ) : null}
       <div className="grid grid-cols-[minmax(0,1fr)] xl:grid-cols-[minmax(0,1fr)_26rem]">
-        <Panel title={t('weights.title')} className="border-t">
-          <WeightUpdates updates={backend.weightUpdates} />
+        <Panel title={t('weights.title')} className={remote ? 'border-t' : undefined}>
+          <WeightUpdates name={name} newest={backend.weightUpdates} />
         </Panel>
         <Panel
           title={t('can.title')}
-          className="border-t xl:border-l"
+          className={remote ? 'border-t xl:border-l' : 'max-xl:border-t xl:border-l'}
           aside={remote ? <CheckAgain name={name} /> : undefined}
         >
           <Capabilities backend={backend} />
@@ -93,7 +102,7 @@ function Backend({ backend }: { backend: BackendDetail }) {
           key={check.url}
           className="border-t"
           title={
-            <span className="foreign-line">
+            <span className="foreign-line block" title={check.url}>
               {t('check.titleShort')} <span className="font-mono font-normal">{check.url}</span>
             </span>
           }
@@ -119,6 +128,8 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
   const pause = useMutation(trpc.backends.pause.mutationOptions({ onSettled: refresh }));
   const resume = useMutation(trpc.backends.resume.mutationOptions({ onSettled: refresh }));
   const sources = capabilities?.weightSources ?? [];
+  // Also one of them that somebody else paused, or an update left so, is resumed here.
+  const hasServers = backend.kind !== 'embedded';
   const failed = pause.error ?? resume.error;
   return (
     <>
@@ -128,7 +139,7 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
         facts={
           <>
             <Chip label={t('kind')}>{backend.kind}</Chip>
-            <Chip tone={health.ok ? 'ok' : 'bad'} title={health.message}>
+            <Chip tone={paused ? 'warn' : health.ok ? 'ok' : 'bad'} title={health.message}>
               {paused ? t('paused') : health.ok ? list('answers') : list('silent')}
             </Chip>
             {backend.modelName ? (
@@ -147,16 +158,15 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
         actions={
           mayOperate ? (
             <>
-              {capabilities?.canPause ? (
-                paused ? (
-                  <Button busy={resume.isPending} onClick={() => resume.mutate({ name })}>
-                    {t('resume')}
-                  </Button>
-                ) : (
-                  <Button busy={pause.isPending} onClick={() => pause.mutate({ name })} title={t('pauseTitle')}>
-                    {t('pause')}
-                  </Button>
-                )
+              {hasServers && (paused || backend.trouble !== null) ? (
+                <Button busy={resume.isPending} onClick={() => resume.mutate({ name })}>
+                  {t('resume')}
+                </Button>
+              ) : null}
+              {hasServers && !paused ? (
+                <Button busy={pause.isPending} onClick={() => pause.mutate({ name })} title={t('pauseTitle')}>
+                  {t('pause')}
+                </Button>
               ) : null}
               {sources.length > 0 ? (
                 <Button kind="primary" onClick={() => setUpdating(true)}>
@@ -201,6 +211,8 @@ function Capabilities({ backend }: { backend: BackendDetail }) {
   const t = useTranslations('backend.can');
   const { capabilities, hasKey, hasControlKey } = backend;
   if (!capabilities) return <p className="px-4 py-4 text-ink-2">{t('unknown')}</p>;
+  const ownKeys = backend.replicas.filter(({ hasOwnKey }) => hasOwnKey).length;
+  const keys = [...(hasKey ? [t('keySet')] : []), ...(ownKeys > 0 ? [t('ownKeys', { count: ownKeys })] : [])];
   const yes = (value: boolean) => (value ? t('yes') : t('no'));
   const facts: [name: string, value: string][] = [
     [t('tokenIds'), capabilities.tokenIds ? t('exact') : t('approximate')],
@@ -213,7 +225,7 @@ function Capabilities({ backend }: { backend: BackendDetail }) {
     [t('embeddings'), yes(capabilities.embeddings)],
     [t('contextLength'), t('tokens', { tokens: count(capabilities.contextLength) })],
     [t('maxInFlight'), count(capabilities.maxInFlight)],
-    ...(backend.replicas.length > 0 ? ([[t('key'), hasKey ? t('keySet') : ABSENT]] as [string, string][]) : []),
+    ...(backend.replicas.length > 0 ? ([[t('key'), keys.join('; ') || ABSENT]] as [string, string][]) : []),
     ...(backend.kind === 'tensorrt-llm'
       ? ([[t('controlKey'), hasControlKey ? t('keySet') : ABSENT]] as [string, string][])
       : []),

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import Link from 'next/link';
 import { useTranslations } from 'next-intl';
+import { useState } from 'react';
 import { useMay } from '@/components/people/use-may';
 import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
 import { Button, ButtonLink } from '@/components/ui/button';
@@ -20,13 +21,20 @@ export function BackendsPage() {
   const trpc = useTRPC();
   const mayAdd = useMay('operator');
   const query = useQuery(trpc.backends.list.queryOptions(undefined, { ...ON_ITS_OWN, refetchInterval: 15_000 }));
+  // Only what a person asked for is shown as under way: the page also asks by itself.
+  const [asked, setAsked] = useState(false);
+  const ask = async () => {
+    setAsked(true);
+    await query.refetch();
+    setAsked(false);
+  };
   return (
     <>
       <PageHeader
         title={t('title')}
         actions={
           <>
-            <Button busy={query.isRefetching} onClick={() => query.refetch()}>
+            <Button busy={asked} onClick={ask}>
               {t('check')}
             </Button>
             {mayAdd ? (
@@ -57,7 +65,7 @@ export function BackendsPage() {
               <tbody>
                 {backends.map(({ name, kind, modelName, isDefault, health, urls }) => (
                   <tr key={name} className={ROW_CLASS}>
-                    <Td className="max-w-64">
+                    <Td className="max-w-64 max-sm:max-w-36">
                       <span className="flex min-w-0 items-baseline gap-2">
                         <Link
                           href={`/backends/${encodeURIComponent(name)}`}

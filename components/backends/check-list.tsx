@@ -18,8 +18,10 @@ export function CheckList({ check }: { check: BackendCheck }) {
                 {t(`status.${item.status}`)}
               </span>
               <span className="w-40 shrink-0 font-medium max-sm:w-auto">{t(`item.${item.id}`)}</span>
-              <span className="foreign-text min-w-0 flex-1 text-ink-2 max-sm:basis-full">{item.says}</span>
-              <span aria-hidden="true" className="text-sm text-ink-3 group-open:hidden">
+              <span className="foreign-text min-w-0 flex-1 text-ink-2 max-sm:order-last max-sm:basis-full">
+                {item.says}
+              </span>
+              <span aria-hidden="true" className="text-sm text-ink-3 group-open:invisible max-sm:ml-auto">
                 {t('more')}
               </span>
             </summary>

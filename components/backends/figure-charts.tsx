@@ -1,119 +1,150 @@
 'use client';
 import { useLocale, useTranslations } from 'next-intl';
 import { CartesianGrid, Line, LineChart, ReferenceLine, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts';
-import { ABSENT, decimal, percent } from '@/components/ui/numbers';
+import { count, decimal, percent } from '@/components/ui/numbers';
 import type { BackendHistory } from '@/server/core/views';
-import { FIGURES, type Figure, type SeriesRow, seriesOf, versionChanges } from './figure-series';
+import {
+  FIGURES,
+  type Figure,
+  historyOf,
+  newestOf,
+  type SeriesRow,
+  seriesOf,
+  versionAtMs,
+  versionChanges,
+} from './figure-series';
+import { ServerStroke, strokeOf } from './server-stroke';
+import { shortAddresses } from './short-addresses';
 
-const COLOURS = ['var(--accent)', 'var(--positive)', 'var(--negative)', 'var(--ok)', 'var(--warn)', 'var(--ink-2)'];
-/** Servers beyond the colours are told apart by dashes as well. */
-const DASHES = ['', '4 2', '1 2', '6 2 1 2'];
+/** A stretch of less than this has its axis told to the second. */
+const SHORT_MS = 600_000;
+
+const isShare = (figure: Figure): boolean => figure === 'kv' || figure === 'prefix';
 
 const write = (figure: Figure, value: number | null | undefined): string =>
-  value == null
-    ? ABSENT
-    : figure === 'kv' || figure === 'prefix'
-      ? percent(value)
-      : decimal(value, figure === 'tpot' ? 1 : 0);
+  isShare(figure) ? percent(value) : figure === 'tpot' ? decimal(value, 1) : count(value);
+
+/** Beside an axis, where there is room for four signs. */
+const writeShort = (figure: Figure, value: number): string => {
+  if (value === 0) return '0';
+  return value < 1_000 ? write(figure, value) : `${decimal(value / 1_000, value < 10_000 ? 1 : 0)}k`;
+};
 
 /** Small charts, one a figure, over the same stretch of time; a line a server. New weights are marked. */
-export function FigureCharts({ history }: { history: BackendHistory }) {
+export function FigureCharts({ history, urls }: { history: BackendHistory; urls: readonly string[] }) {
   const t = useTranslations('backend.charts');
-  const changes = versionChanges(history);
-  const shown = FIGURES.map((figure) => ({ figure, rows: seriesOf(history, figure) }));
+  const own = historyOf(history, urls);
+  const changes = versionChanges(own);
+  const names = shortAddresses(urls);
+  const shown = FIGURES.map((figure) => ({ figure, rows: seriesOf(own, figure) }));
   const stretch = shown[0]?.rows ?? [];
   if (stretch.length < 2) return <p className="px-4 py-6 text-ink-2">{t('none')}</p>;
   return (
-    <>
-      {history.replicas.length > 1 ? (
-        <ul className="flex flex-wrap gap-x-4 gap-y-1 px-4 py-2 text-sm text-ink-2">
-          {history.replicas.map(({ url }, server) => (
-            <li key={url} className="flex min-w-0 items-center gap-1.5">
-              <svg width="18" height="8" aria-hidden="true">
-                <line x1="0" x2="18" y1="4" y2="4" strokeWidth="2" {...strokeOf(server)} />
-              </svg>
-              <span className="foreign-line font-mono">{url}</span>
-            </li>
-          ))}
-        </ul>
-      ) : null}
-      <div className="grid grid-cols-1 gap-px bg-line-soft sm:grid-cols-2 xl:grid-cols-4">
-        {shown.map(({ figure, rows }) => (
-          <Chart
-            key={figure}
-            figure={figure}
-            rows={rows}
-            servers={history.replicas.map(({ url }) => url)}
-            changes={changes}
-          />
-        ))}
-      </div>
-    </>
+    <div className="grid grid-cols-2 gap-px bg-line-soft xl:grid-cols-4">
+      {shown.map(({ figure, rows }) => (
+        <Chart key={figure} figure={figure} rows={rows} history={own} names={names} changes={changes} />
+      ))}
+    </div>
   );
 }
 
 function Chart({
   figure,
   rows,
-  servers,
+  history,
+  names,
   changes,
 }: {
   figure: Figure;
   rows: SeriesRow[];
-  servers: readonly string[];
+  history: BackendHistory;
+  /** Of the servers, for the tip. */
+  names: readonly string[];
   changes: readonly { atMs: number; version: string }[];
 }) {
   const t = useTranslations('backend.charts');
   const locale = useLocale();
-  const clock = (atMs: number) =>
-    new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit' }).format(atMs);
-  const last = rows.at(-1);
-  const now = servers.map((_, server) => write(figure, last?.[`s${server}`])).join(' · ');
-  const told = rows.some((row) => servers.some((_, server) => row[`s${server}`] != null));
-  const share = figure === 'kv' || figure === 'prefix';
+  const { replicas } = history;
+  const clock = (atMs: number, seconds = true) =>
+    new Intl.DateTimeFormat(locale, {
+      hour: '2-digit',
+      minute: '2-digit',
+      second: seconds ? '2-digit' : undefined,
+      hourCycle: 'h23',
+    }).format(atMs);
+  const newest = newestOf(history, figure);
+  const [low, high] = [write(figure, newest?.low), write(figure, newest?.high)];
+  const span = low === high ? low : `${low}–${high}`;
+  const now = newest?.summed ? t('inAll', { value: span }) : span;
+  const told = rows.some((row) => replicas.some((_, server) => row[`s${server}`] != null));
+  const tellsAnything = replicas.some(({ points }) => points.some(({ figures }) => figures !== null));
+  const stretchMs = (rows.at(-1)?.atMs ?? 0) - (rows[0]?.atMs ?? 0);
   return (
-    <figure className="m-0 min-w-0 bg-bg px-4 py-2" aria-label={`${t(`figure.${figure}`)}: ${now}`}>
+    <figure className="m-0 min-w-0 bg-bg px-4 py-2 max-sm:px-3" aria-label={`${t(`figure.${figure}`)}: ${now}`}>
       <figcaption className="flex items-baseline justify-between gap-2 text-sm">
-        <span className="text-ink-2" title={t(`title.${figure}`)}>
+        <span className="foreign-line text-ink-2" title={t(`title.${figure}`)}>
           {t(`figure.${figure}`)}
         </span>
-        <span className="foreign-line font-semibold tabular-nums">{now}</span>
+        <span className="shrink-0 font-semibold tabular-nums">{now}</span>
       </figcaption>
       {told ? (
         <ResponsiveContainer width="100%" height={96}>
-          <LineChart data={rows} margin={{ top: 6, right: 2, bottom: 0, left: 2 }} accessibilityLayer={false}>
+          <LineChart data={rows} margin={{ top: 6, right: 2, bottom: 0, left: 2 }} title={t(`figure.${figure}`)}>
             <CartesianGrid vertical={false} stroke="var(--line-soft)" />
             <XAxis
               dataKey="atMs"
               type="number"
               domain={['dataMin', 'dataMax']}
-              tickFormatter={clock}
+              tickFormatter={(atMs) => clock(Number(atMs), stretchMs < SHORT_MS)}
               tick={{ fontSize: 10, fill: 'var(--ink-3)' }}
               tickLine={false}
               axisLine={{ stroke: 'var(--line)' }}
               interval="preserveStartEnd"
-              minTickGap={80}
+              minTickGap={48}
               height={16}
             />
-            <YAxis hide domain={share ? [0, 1] : [0, 'auto']} />
+            <YAxis
+              width={36}
+              domain={isShare(figure) ? [0, 1] : [0, 'auto']}
+              tickCount={3}
+              tickFormatter={(value) => writeShort(figure, Number(value))}
+              tick={{ fontSize: 10, fill: 'var(--ink-3)' }}
+              tickLine={false}
+              axisLine={false}
+              allowDecimals={figure === 'tpot' || isShare(figure)}
+            />
             <Tooltip
               isAnimationActive={false}
-              labelFormatter={(atMs) => clock(Number(atMs))}
-              formatter={(value, name) => [write(figure, Number(value)), servers[Number(String(name).slice(1))] ?? '']}
-              contentStyle={{
-                background: 'var(--raised)',
-                border: '1px solid var(--line)',
-                borderRadius: 4,
-                fontSize: 12,
-                padding: '4px 8px',
+              wrapperStyle={{ zIndex: 10 }}
+              content={({ active, label }) => {
+                const row = active ? rows.find(({ atMs }) => atMs === Number(label)) : undefined;
+                if (!row) return null;
+                const version = versionAtMs(changes, row.atMs + history.stepMs / 2);
+                return (
+                  <div className="max-w-72 rounded border border-line bg-raised px-2 py-1 text-xs text-ink shadow-raised">
+                    <p className="flex gap-2">
+                      {clock(row.atMs)}
+                      {version === null ? null : <span className="foreign-line text-ink-2">{version}</span>}
+                    </p>
+                    {replicas.map(({ url }, server) => (
+                      <p key={url} className="flex items-center gap-1.5">
+                        {replicas.length > 1 ? <ServerStroke server={server} /> : null}
+                        <span className="min-w-8 shrink-0 text-right font-semibold tabular-nums">
+                          {write(figure, row[`s${server}`])}
+                        </span>
+                        {replicas.length > 1 ? (
+                          <span className="foreign-line font-mono text-ink-2 max-sm:hidden">{names[server]}</span>
+                        ) : null}
+                      </p>
+                    ))}
+                  </div>
+                );
               }}
-              itemStyle={{ color: 'var(--ink-2)', padding: 0 }}
-              labelStyle={{ color: 'var(--ink)' }}
             />
             {changes.map(({ atMs, version }) => (
-              <ReferenceLine key={version} x={atMs} stroke="var(--ink-3)" strokeDasharray="2 2" />
+              <ReferenceLine key={version} x={atMs} stroke="var(--line-field)" strokeDasharray="2 2" />
             ))}
-            {servers.map((url, server) => (
+            {replicas.map(({ url }, server) => (
               <Line
                 key={url}
                 dataKey={`s${server}`}
@@ -126,13 +157,8 @@ function Chart({
           </LineChart>
         </ResponsiveContainer>
       ) : (
-        <p className="flex h-24 items-center text-sm text-ink-3">{t('untold')}</p>
+        <p className="flex h-24 items-center text-sm text-ink-3">{t(tellsAnything ? 'noReading' : 'untold')}</p>
       )}
     </figure>
   );
-}
-
-function strokeOf(server: number): { stroke: string; strokeDasharray?: string } {
-  const dash = DASHES[Math.floor(server / COLOURS.length) % DASHES.length];
-  return { stroke: COLOURS[server % COLOURS.length] as string, ...(dash ? { strokeDasharray: dash } : {}) };
 }

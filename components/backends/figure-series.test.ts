@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { ServerFigures } from '../../server/core/inference';
 import type { BackendHistory, BackendHistoryPoint } from '../../server/core/views';
-import { seriesOf, versionChanges } from './figure-series';
+import { historyOf, newestOf, seriesOf, versionAtMs, versionChanges } from './figure-series';
 
 const point = (atMs: number, inFlight: number, weightVersion = 'a'): BackendHistoryPoint => ({
   atMs,
@@ -10,6 +11,16 @@ const point = (atMs: number, inFlight: number, weightVersion = 'a'): BackendHist
   weightVersion,
   figures: null,
 });
+const NOTHING_TOLD: ServerFigures = {
+  running: null,
+  waiting: null,
+  timeToFirstTokenMs: null,
+  timePerOutputTokenMs: null,
+  tokensPerSecond: null,
+  promptTokensPerSecond: null,
+  kvCacheUse: null,
+  prefixHitRate: null,
+};
 const history = (...replicas: BackendHistoryPoint[][]): BackendHistory => ({
   stepMs: 100,
   replicas: replicas.map((points, i) => ({ url: `http://server-${i}`, points })),
@@ -33,10 +44,41 @@ describe('the series of a chart', () => {
   });
 });
 
+describe('the newest figure', () => {
+  const told = (atMs: number, kvCacheUse: number | null) => ({
+    ...point(atMs, 3),
+    figures: { ...NOTHING_TOLD, running: 4, kvCacheUse },
+  });
+
+  it('is the value of one server, the sum of several, or the span of what has no sum', () => {
+    expect(newestOf(history([told(100, 0.1), told(200, 0.5)]), 'kv')).toEqual({ low: 0.5, high: 0.5, summed: false });
+    expect(newestOf(history([told(200, 0.5)], [point(200, 2)]), 'requests')).toEqual({ low: 6, high: 6, summed: true });
+    expect(newestOf(history([told(200, 0.5)], [told(200, 0.2)]), 'kv')).toEqual({ low: 0.2, high: 0.5, summed: false });
+  });
+
+  it('leaves out a server that told nothing, or nothing of late', () => {
+    expect(newestOf(history([told(2_000, 0.5)], [told(1_000, 0.2)]), 'kv')).toMatchObject({ low: 0.5, high: 0.5 });
+    expect(newestOf(history([told(200, null)], [point(200, 1)]), 'kv')).toBeNull();
+    expect(newestOf(history([], []), 'requests')).toBeNull();
+  });
+});
+
+describe('the servers of a chart', () => {
+  it('are those that are there now, in their order', () => {
+    const kept = historyOf(history([point(100, 1)], [point(100, 2)]), ['http://new', 'http://server-1']);
+    expect(kept.replicas).toEqual([
+      { url: 'http://new', points: [] },
+      { url: 'http://server-1', points: [point(100, 2)] },
+    ]);
+    expect(seriesOf(kept, 'requests')).toEqual([{ atMs: 100, s1: 2 }]);
+  });
+});
+
 describe('changes of weights', () => {
   it('are told once, when the first server has them', () => {
     const changes = versionChanges(history([point(100, 0), point(300, 0, 'b')], [point(100, 0), point(200, 0, 'b')]));
-    expect(changes.map(({ version }) => version)).toEqual(['b']);
+    expect(changes).toEqual([{ atMs: 200, version: 'b' }]);
     expect(versionChanges(history([point(100, 0)]))).toEqual([]);
+    expect([100, 200, 900].map((atMs) => versionAtMs(changes, atMs))).toEqual([null, 'b', 'b']);
   });
 });

@@ -4,6 +4,9 @@ import type { BackendHistory, BackendHistoryPoint } from '../../server/core/view
 export const FIGURES = ['requests', 'waiting', 'tokens', 'ttft', 'tpot', 'kv', 'prefix', 'errors'] as const;
 export type Figure = (typeof FIGURES)[number];
 
+/** What several servers do together is their sum; the others are means and shares. */
+const SUMMED: ReadonlySet<Figure> = new Set(['requests', 'waiting', 'tokens', 'errors']);
+
 /** Null where the server did not tell. */
 export function figureOf(figure: Figure, point: BackendHistoryPoint): number | null {
   const { figures } = point;
@@ -27,16 +30,22 @@ export function figureOf(figure: Figure, point: BackendHistoryPoint): number | n
   }
 }
 
+/** The history of the servers that are there now, in their order. */
+export function historyOf(history: BackendHistory, urls: readonly string[]): BackendHistory {
+  const known = new Map(history.replicas.map((replica) => [replica.url, replica]));
+  return { ...history, replicas: urls.map((url) => known.get(url) ?? { url, points: [] }) };
+}
+
 /** A moment of all servers; `s0`, `s1` … are the columns, in the order of the replicas. */
 export interface SeriesRow {
   atMs: number;
   [server: `s${number}`]: number | null;
 }
 
-/**
- * One row a moment. Points of different servers that lie within half a step are one moment; after a gap of more than
- * three steps a row of nulls parts the line, so that nobody reads what was not measured.
- */
+/** Steps without a point that part a line, so that nobody reads what was not measured. */
+const GAP_STEPS = 3;
+
+/** One row a moment. Points of different servers that lie within half a step are one moment; a gap is a row of nulls. */
 export function seriesOf(history: BackendHistory, figure: Figure): SeriesRow[] {
   const { stepMs, replicas } = history;
   const rows = new Map<number, SeriesRow>();
@@ -51,23 +60,47 @@ export function seriesOf(history: BackendHistory, figure: Figure): SeriesRow[] {
   const ordered = [...rows.values()].sort((a, b) => a.atMs - b.atMs);
   return ordered.flatMap((row, i) => {
     const before = ordered[i - 1];
-    return before && row.atMs - before.atMs > 3 * stepMs ? [{ atMs: before.atMs + stepMs }, row] : [row];
+    return before && row.atMs - before.atMs > GAP_STEPS * stepMs ? [{ atMs: before.atMs + stepMs }, row] : [row];
   });
 }
 
-/** When the weights of a server changed, oldest first. */
+/**
+ * A figure as it is now: of one server its value; of several their sum, or from the lowest to the highest where a sum
+ * says nothing. Null when no server told of late.
+ */
+export function newestOf(
+  history: BackendHistory,
+  figure: Figure,
+): { low: number; high: number; summed: boolean } | null {
+  const { stepMs, replicas } = history;
+  const newest = replicas.flatMap(({ points }) => points.at(-1) ?? []);
+  const newestMs = Math.max(...newest.map(({ atMs }) => atMs));
+  const values = newest
+    .filter(({ atMs }) => newestMs - atMs <= GAP_STEPS * stepMs)
+    .map((point) => figureOf(figure, point))
+    .filter((value) => value !== null);
+  if (values.length === 0) return null;
+  if (replicas.length === 1 || !SUMMED.has(figure))
+    return { low: Math.min(...values), high: Math.max(...values), summed: false };
+  const sum = values.reduce((total, value) => total + value, 0);
+  return { low: sum, high: sum, summed: true };
+}
+
+/** When the first server had new weights, oldest first. */
 export function versionChanges(history: BackendHistory): { atMs: number; version: string }[] {
-  const changes: { atMs: number; version: string }[] = [];
-  const seen = new Set<string>();
+  const first = new Map<string, number>();
   for (const { points } of history.replicas) {
     let last: string | null = null;
     for (const { atMs, weightVersion } of points) {
-      if (weightVersion !== null && last !== null && weightVersion !== last && !seen.has(weightVersion)) {
-        changes.push({ atMs, version: weightVersion });
-        seen.add(weightVersion);
-      }
+      if (weightVersion !== null && last !== null && weightVersion !== last)
+        first.set(weightVersion, Math.min(atMs, first.get(weightVersion) ?? atMs));
       last = weightVersion ?? last;
     }
   }
-  return changes.sort((a, b) => a.atMs - b.atMs);
+  return [...first].map(([version, atMs]) => ({ atMs, version })).sort((a, b) => a.atMs - b.atMs);
+}
+
+/** The weights at a moment, by the changes until then; null where the chart begins with them. */
+export function versionAtMs(changes: readonly { atMs: number; version: string }[], atMs: number): string | null {
+  return changes.findLast((change) => change.atMs <= atMs)?.version ?? null;
 }

@@ -1,9 +1,12 @@
 'use client';
 import { useTranslations } from 'next-intl';
+import { Fragment, useState } from 'react';
 import { TONE_TEXT, type Tone } from '@/components/ui/chip';
 import { ABSENT, count, decimal, percent } from '@/components/ui/numbers';
-import { ROW_CLASS, Table, Td, Th } from '@/components/ui/table';
+import { NoteRow, ROW_CLASS, Table, Td, Th } from '@/components/ui/table';
 import type { ReplicaView } from '@/server/core/views';
+import { ServerStroke } from './server-stroke';
+import { shortAddresses } from './short-addresses';
 
 const TONES: Record<ReplicaView['state'], Tone> = {
   healthy: 'ok',
@@ -12,15 +15,17 @@ const TONES: Record<ReplicaView['state'], Tone> = {
   updating: 'accent',
   unknown: 'dim',
 };
+const COLUMNS = 12;
 
 /** Every server of a backend as it is now: our requests with it, and what it tells of itself. */
 export function ReplicaTable({ replicas }: { replicas: readonly ReplicaView[] }) {
   const t = useTranslations('backend.replicas');
+  const short = shortAddresses(replicas.map(({ url }) => url));
   return (
     <Table label={t('title')}>
       <thead>
         <tr>
-          <Th>{t('server')}</Th>
+          <Th className="min-w-44">{t('server')}</Th>
           <Th>{t('state')}</Th>
           <Th>{t('weights')}</Th>
           <Th numeric title={t('oursTitle')}>
@@ -28,6 +33,9 @@ export function ReplicaTable({ replicas }: { replicas: readonly ReplicaView[] })
           </Th>
           <Th numeric title={t('runningTitle')}>
             {t('running')}
+          </Th>
+          <Th numeric title={t('waitingTitle')}>
+            {t('waiting')}
           </Th>
           <Th numeric title={t('ttftTitle')}>
             {t('ttft')}
@@ -46,46 +54,91 @@ export function ReplicaTable({ replicas }: { replicas: readonly ReplicaView[] })
         </tr>
       </thead>
       <tbody>
-        {replicas.map((replica) => {
-          const { url, state, reason, figures, weightVersion } = replica;
-          const waiting = figures?.waiting ?? null;
-          return (
-            <tr key={url} className={ROW_CLASS} data-replica={state}>
-              <Td className="max-w-80">
-                <span className="foreign-line block font-mono text-sm" title={url}>
-                  {url}
-                </span>
-                {reason ? <span className="foreign-text block text-sm text-ink-2">{reason}</span> : null}
-              </Td>
-              <Td className={`whitespace-nowrap ${TONE_TEXT[TONES[state]]}`}>{t(`states.${state}`)}</Td>
-              <Td className="max-w-48">
-                <span className="foreign-line block font-mono text-sm" title={weightVersion ?? undefined}>
-                  {weightVersion ?? ABSENT}
-                </span>
-              </Td>
-              <Td numeric title={t('tokensInFlight', { tokens: count(replica.tokensInFlight) })}>
-                {count(replica.inFlight)}
-              </Td>
-              <Td numeric>
-                {figures?.running == null ? ABSENT : count(figures.running)}
-                {waiting ? <span className="text-warn"> +{count(waiting)}</span> : null}
-              </Td>
-              <Td numeric>{decimal(figures?.timeToFirstTokenMs, 0)}</Td>
-              <Td numeric>{decimal(figures?.timePerOutputTokenMs, 1)}</Td>
-              <Td numeric>{decimal(figures?.tokensPerSecond, 0)}</Td>
-              <Td numeric>{percent(figures?.kvCacheUse)}</Td>
-              <Td numeric>{percent(figures?.prefixHitRate)}</Td>
-              <Td
-                numeric
-                className={replica.errors > 0 ? 'text-bad' : 'text-ink-3'}
-                title={replica.lastError ?? undefined}
-              >
-                {count(replica.errors)}
-              </Td>
-            </tr>
-          );
-        })}
+        {replicas.map((replica, server) => (
+          <Replica
+            key={replica.url}
+            replica={replica}
+            short={short[server] ?? replica.url}
+            stroke={replicas.length > 1 ? server : null}
+          />
+        ))}
       </tbody>
     </Table>
+  );
+}
+
+/** @param stroke whose line in the charts is the server's; null where there is but one */
+function Replica({ replica, short, stroke }: { replica: ReplicaView; short: string; stroke: number | null }) {
+  const t = useTranslations('backend.replicas');
+  const [open, setOpen] = useState(false);
+  const [whole, setWhole] = useState(false);
+  const { url, state, reason, figures, weightVersion, errors, lastError } = replica;
+  const waiting = figures?.waiting;
+  const shown = open && lastError !== null;
+  return (
+    <Fragment>
+      <tr className={reason || shown ? undefined : ROW_CLASS} data-replica={state}>
+        {/* Takes what the others leave, so that no column moves when a number gets longer. */}
+        <Td className="w-full max-w-0">
+          <span className="flex items-center gap-2">
+            {stroke === null ? null : <ServerStroke server={stroke} />}
+            {short === url ? (
+              <span className="foreign-text font-mono text-sm">{url}</span>
+            ) : (
+              <button
+                type="button"
+                aria-expanded={whole}
+                title={whole ? undefined : url}
+                onClick={() => setWhole(!whole)}
+                className="foreign-text text-left font-mono text-sm hover:underline"
+              >
+                {whole ? url : short}
+              </button>
+            )}
+          </span>
+        </Td>
+        <Td className={`whitespace-nowrap ${TONE_TEXT[TONES[state]]}`}>{t(`states.${state}`)}</Td>
+        <Td className="max-w-36">
+          <span className="foreign-line block font-mono text-sm" title={weightVersion ?? undefined}>
+            {weightVersion ?? ABSENT}
+          </span>
+        </Td>
+        <Td numeric title={t('tokensInFlight', { tokens: count(replica.tokensInFlight) })}>
+          {count(replica.inFlight)}
+        </Td>
+        <Td numeric>{count(figures?.running)}</Td>
+        <Td numeric className={waiting ? 'text-warn' : undefined}>
+          {count(waiting)}
+        </Td>
+        <Td numeric>{count(figures?.timeToFirstTokenMs)}</Td>
+        <Td numeric>{decimal(figures?.timePerOutputTokenMs, 1)}</Td>
+        <Td numeric>{count(figures?.tokensPerSecond)}</Td>
+        <Td numeric>{percent(figures?.kvCacheUse)}</Td>
+        <Td numeric>{percent(figures?.prefixHitRate)}</Td>
+        <Td numeric className={errors > 0 ? 'text-bad' : 'text-ink-3'}>
+          {lastError === null ? (
+            count(errors)
+          ) : (
+            <button
+              type="button"
+              aria-expanded={open}
+              title={t('lastErrorTitle')}
+              onClick={() => setOpen(!open)}
+              className="underline decoration-line underline-offset-3 hover:decoration-bad max-sm:py-1.5"
+            >
+              {count(errors)}
+            </button>
+          )}
+        </Td>
+      </tr>
+      {reason || shown ? (
+        <NoteRow columns={COLUMNS}>
+          {reason ? <p className="foreign-text max-h-40 overflow-y-auto">{reason}</p> : null}
+          {shown ? (
+            <p className="foreign-text max-h-40 overflow-y-auto">{t('lastError', { error: lastError })}</p>
+          ) : null}
+        </NoteRow>
+      ) : null}
+    </Fragment>
   );
 }

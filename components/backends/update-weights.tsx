@@ -47,7 +47,7 @@ export function UpdateWeights({
           if (ready) update.mutate({ name, source, version: version.trim(), inFlight });
         }}
       >
-        <Field label={t('source')} hint={t(`sourceHint.${kind}`)}>
+        <Field label={t('form.source')} hint={t(`sourceHint.${kind}`)}>
           {(wiring) => (
             <Select
               {...wiring}
@@ -63,13 +63,13 @@ export function UpdateWeights({
           )}
         </Field>
         {kind === 'external' ? null : (
-          <Field label={t('path')} hint={t('pathHint')}>
+          <Field label={t('form.path')} hint={t('pathHint')}>
             {(wiring) => (
               <TextInput {...wiring} value={path} maxLength={4096} onChange={({ target }) => setPath(target.value)} />
             )}
           </Field>
         )}
-        <Field label={t('version')} hint={t('versionHint')}>
+        <Field label={t('form.version')} hint={t('versionHint')}>
           {(wiring) => (
             <TextInput
               {...wiring}
@@ -79,7 +79,7 @@ export function UpdateWeights({
             />
           )}
         </Field>
-        <Field label={t('inFlight')} hint={t(`inFlightHint.${inFlight}`)}>
+        <Field label={t('form.inFlight')} hint={t(`inFlightHint.${inFlight}`)}>
           {(wiring) => (
             <Select
               {...wiring}

@@ -27,13 +27,13 @@ export function ScoreRun({ runId }: { runId: string }) {
         {t('button')}
       </Button>
       <Dialog open={open} title={t('title')} onClose={() => setOpen(false)}>
-        <ScoreForm runId={runId} onStarted={() => setOpen(false)} />
+        <ScoreForm runId={runId} onClose={() => setOpen(false)} />
       </Dialog>
     </>
   );
 }
 
-function ScoreForm({ runId, onStarted }: { runId: string; onStarted: () => void }) {
+function ScoreForm({ runId, onClose }: { runId: string; onClose: () => void }) {
   const t = useTranslations('score');
   const trpc = useTRPC();
   const queryClient = useQueryClient();
@@ -49,7 +49,7 @@ function ScoreForm({ runId, onStarted }: { runId: string; onStarted: () => void 
       ...ON_ITS_OWN,
       onSuccess: async () => {
         await queryClient.invalidateQueries(trpc.runs.scoreStatus.queryFilter({ runId }));
-        onStarted();
+        onClose();
       },
     }),
   );
@@ -103,10 +103,14 @@ function ScoreForm({ runId, onStarted }: { runId: string; onStarted: () => void 
           <Check label={t('again')} checked={again} onChange={setAgain} />
         </div>
       </div>
+      {backends.isError ? <Notice tone="bad">{sentence(backends.error)}</Notice> : null}
       {start.isError ? <Notice tone="bad">{sentence(start.error)}</Notice> : null}
-      <div>
+      <div className="flex flex-wrap items-center gap-2">
         <Button type="submit" kind="primary" busy={start.isPending} disabled={chosen === ''}>
           {t('start')}
+        </Button>
+        <Button kind="quiet" onClick={onClose}>
+          {t('close')}
         </Button>
       </div>
     </form>
@@ -144,7 +148,7 @@ export function ScoreStatus({ runId }: { runId: string }) {
       <div className="flex flex-wrap items-center gap-3 border-b px-4 py-1.5 text-sm" data-score="running">
         <span className="min-w-0 flex-1">
           {t('running', { as: t(`targets.${job.as}`), backend: job.backendName })}
-          <Progress done={job.done} total={job.total} className="mt-1 max-w-80" />
+          <Progress done={job.done} total={job.total} className="mt-1 w-full max-w-80" />
         </span>
         <span className="text-ink-2">
           {count(job.done)} / {count(job.total)}

@@ -42,13 +42,15 @@ export function TokenAlternatives({
         {shown.map(({ id, logprob }, rank) => {
           const bytes = texts.data?.[rank];
           const taken = id === tokens.ids[position];
+          const text = bytes ? visibleText(bytes, 0, bytes.length) : null;
           return (
             <li key={id} className="flex items-center gap-2 py-px" title={exactFloat32(logprob)}>
               <span
                 className={`foreign-line w-24 shrink-0 font-mono ${taken ? 'font-bold' : 'text-ink-2'}`}
-                title={bytes ? undefined : t('untold')}
+                title={text ?? (texts.isPending ? undefined : t('untold'))}
               >
-                {bytes ? visibleText(bytes, 0, bytes.length) : `#${id}`}
+                {/* Its place is kept while the text is on its way. */}
+                {text ?? (texts.isPending ? '\u00a0' : `#${id}`)}
               </span>
               <span aria-hidden="true" className="h-2 flex-1 bg-line-soft">
                 <span

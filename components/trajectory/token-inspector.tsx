@@ -3,6 +3,7 @@ import { useTranslations } from 'next-intl';
 import type { ReactNode } from 'react';
 import { ABSENT, count, decimal, signed } from '@/components/ui/numbers';
 import { PanelHeader } from '@/components/ui/panel';
+import { alternativesSource } from '@/server/core/tokens/alternatives-source';
 import type { ScoreSource, WeightSpan } from '@/server/core/tokens/chunk';
 import type { WireTokens } from '@/server/core/tokens/wire';
 import { DEFAULT_LOSS_OPTIONS } from '@/server/core/training/loss';
@@ -143,14 +144,16 @@ export function TokenInspector({
         <Fact name={t('fact.entropy')} title={exact(numbers.entropy) ?? t('missing.noEntropy')}>
           {decimal(numbers.entropy, 4)}
         </Fact>
-        <Fact name={t('fact.version')}>{numbers.version ?? ABSENT}</Fact>
+        <Fact name={t('fact.version')}>
+          <span className="foreign-text">{numbers.version ?? ABSENT}</span>
+        </Fact>
       </dl>
       {tokens.alternatives ? (
         <TokenAlternatives
           tokens={tokens}
           position={position}
           trajectoryId={trajectoryId}
-          scoredBy={alternativesSource(policyScoredBy, refScoredBy)}
+          scoredBy={alternativesSource([policyScoredBy, refScoredBy])}
         />
       ) : null}
       {approximate ? <p className="border-l-2 border-warn bg-panel px-3 py-1.5 text-xs">{t('approximate')}</p> : null}
@@ -195,12 +198,6 @@ function By({ source }: { source: ScoreSource | null }) {
 
 function Aside({ children }: { children: ReactNode }) {
   return <span className="ml-1.5 font-normal text-warn">{children}</span>;
-}
-
-/** The scoring that brought alternatives last: the two columns share one place for them. */
-function alternativesSource(...sources: (ScoreSource | null)[]): ScoreSource | null {
-  const brought = sources.filter((source) => source !== null).filter(({ alternatives = 0 }) => alternatives > 0);
-  return brought.sort((a, b) => b.atMs - a.atMs)[0] ?? null;
 }
 
 function exact(value: number | null): string | undefined {

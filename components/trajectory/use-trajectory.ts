@@ -42,11 +42,18 @@ export function useTrajectory(trajectoryId: string, asked: number) {
   // An address is written by anyone: a sequence that does not exist is the first one.
   const known = detail?.sequences ?? [];
   const sequence = known.some((own) => own.index === asked) ? asked : (known[0]?.index ?? 0);
+  // What is final changes still in one way: it is scored, and scored again.
+  const { policyScoredBy, refScoredBy } = known.find((own) => own.index === sequence) ?? {};
+  const scored = `${policyScoredBy?.atMs} ${refScoredBy?.atMs}`;
   const tokens = useQuery({
-    queryKey: ['tokens', trajectoryId, sequence],
+    queryKey: ['tokens', trajectoryId, sequence, scored],
     queryFn: ({ signal }) => fetchTokens(trajectoryId, sequence, signal),
     enabled: known.length > 0,
     staleTime: detail?.final ? Number.POSITIVE_INFINITY : 0,
+    placeholderData: (before, query) => {
+      const [, id, index] = query?.queryKey ?? [];
+      return id === trajectoryId && index === sequence ? before : undefined;
+    },
     // Comparing a million numbers to find that they are other numbers helps nobody.
     structuralSharing: false,
   });

@@ -14,26 +14,31 @@ const KINDS: Record<ButtonKind, string> = {
 export function buttonClass(kind: ButtonKind = 'outline', className?: string): string {
   return classNames(
     'inline-flex min-h-7 shrink-0 items-center justify-center gap-1.5 rounded border px-2.5 py-0.5 text-base font-medium whitespace-nowrap',
-    'transition-colors disabled:opacity-50 disabled:pointer-events-none aria-disabled:opacity-50 max-sm:min-h-9',
+    'transition-colors disabled:opacity-50 disabled:pointer-events-none aria-disabled:opacity-50 aria-disabled:cursor-default max-sm:min-h-9',
     KINDS[kind],
     className,
   );
 }
 
-/** `busy` keeps the width, tells screen readers, and refuses a second press. */
+/**
+ * `busy` keeps the width, tells screen readers, and refuses a second press. It does not disable the button: that would
+ * take the focus from whoever pressed it by keyboard.
+ */
 export function Button({
   kind,
   busy = false,
   className,
-  disabled,
   type = 'button',
+  onClick,
   ...rest
 }: ComponentProps<'button'> & { kind?: ButtonKind; busy?: boolean }) {
   return (
     <button
       {...rest}
       type={type}
-      disabled={disabled || busy}
+      // Enter in a field of the form comes here as a click, too.
+      onClick={busy ? (event) => event.preventDefault() : onClick}
+      aria-disabled={busy || undefined}
       aria-busy={busy || undefined}
       className={buttonClass(kind, classNames(busy && 'pulse-soft', className))}
     />

@@ -10,7 +10,7 @@ export function Table({
   ...rest
 }: { label: string; children: ReactNode } & ComponentProps<'table'>) {
   return (
-    <ScrollFrame label={label} className="overflow-x-auto">
+    <ScrollFrame label={label} className="@container overflow-x-auto">
       <table {...rest} className={classNames('w-full border-collapse text-left', className)}>
         {children}
       </table>
@@ -46,6 +46,17 @@ export function Td({ numeric, className, ...rest }: ComponentProps<'td'> & { num
         className,
       )}
     />
+  );
+}
+
+/** Text that belongs to the row above: over the width that is seen, also while the table is scrolled sideways. */
+export function NoteRow({ columns, children }: { columns: number; children: ReactNode }) {
+  return (
+    <tr>
+      <td colSpan={columns} className="max-w-0 border-b border-line-soft bg-panel p-0">
+        <div className="sticky left-0 max-w-[100cqi] px-4 py-1.5 text-sm text-ink-2">{children}</div>
+      </td>
+    </tr>
   );
 }
 

@@ -23,15 +23,25 @@ export async function backendHistory({
   return thinned(ctx.process.backendHistory(name));
 }
 
-/** The newest point is always there. */
+/**
+ * The first point of each longer step, and the newest of all. Which ones stay does not depend on how many there are, so
+ * that lines do not waver while points come in.
+ */
 export function thinned({ stepMs, replicas }: BackendHistory, most = MOST_POINTS): BackendHistory {
   const longest = Math.max(0, ...replicas.map(({ points }) => points.length));
-  const every = Math.max(1, Math.ceil(longest / most));
+  const longerMs = stepMs * Math.max(1, Math.ceil(longest / most));
+  const stepOf = (atMs: number): number => Math.floor(atMs / longerMs);
   return {
-    stepMs: stepMs * every,
+    stepMs: longerMs,
     replicas: replicas.map(({ url, points }) => ({
       url,
-      points: points.filter((_point, i) => (points.length - 1 - i) % every === 0),
+      points:
+        longerMs === stepMs
+          ? points
+          : points.filter(({ atMs }, i) => {
+              const before = points[i - 1];
+              return !before || i === points.length - 1 || stepOf(before.atMs) !== stepOf(atMs);
+            }),
     })),
   };
 }

@@ -42,18 +42,23 @@ describe('the history of a backend', () => {
     expect(recorder.history('unknown').replicas).toEqual([]);
   });
 
-  it('is thinned for a chart without losing the newest point', () => {
-    const points = Array.from({ length: 10 }, (_, i) => ({
-      atMs: i,
+  it('is thinned for a chart without losing the newest point, and keeps the same points while new ones come', () => {
+    const points = Array.from({ length: 12 }, (_, i) => ({
+      atMs: 1_000 + 5 * i,
       state: 'healthy' as const,
       inFlight: 0,
       errors: 0,
       weightVersion: null,
       figures: null,
     }));
-    const { stepMs, replicas } = thinned({ stepMs: 5, replicas: [{ url: 'a', points }] }, 4);
-    expect(stepMs).toBe(15);
-    expect(replicas[0]?.points.map(({ atMs }) => atMs)).toEqual([0, 3, 6, 9]);
+    const kept = (from: number, to: number) => {
+      const { stepMs, replicas } = thinned({ stepMs: 5, replicas: [{ url: 'a', points: points.slice(from, to) }] }, 4);
+      return [stepMs, ...(replicas[0]?.points.map(({ atMs }) => atMs) ?? [])];
+    };
+    expect(kept(0, 10)).toEqual([15, 1_000, 1_005, 1_020, 1_035, 1_045]);
+    expect(kept(1, 11)).toEqual([15, 1_005, 1_020, 1_035, 1_050]);
+    expect(kept(2, 12)).toEqual([15, 1_010, 1_020, 1_035, 1_050, 1_055]);
+    expect(kept(0, 4)).toEqual([5, 1_000, 1_005, 1_010, 1_015]);
     expect(thinned({ stepMs: 5, replicas: [] })).toEqual({ stepMs: 5, replicas: [] });
   });
 });

@@ -2,13 +2,14 @@
 import type { z } from 'zod';
 import { getTrajectory } from '../../../db/queries/trajectory-views';
 import { isStudioError } from '../../core/errors';
+import { alternativesSource } from '../../core/tokens/alternatives-source';
 import { requireRole, type ServiceContext } from '../context';
 import { parseInput } from '../inputs';
 import { tokenTextsInput } from './trajectory-inputs';
 
 /**
- * One entry an id, by the model that scored the trajectory last; null where none that could tell answers. Throws NotFound
- * for an unknown trajectory.
+ * One entry an id, by the model whose alternatives are kept; null where none that could tell answers. Throws NotFound for
+ * an unknown trajectory.
  */
 export async function tokenTexts({
   ctx,
@@ -21,9 +22,9 @@ export async function tokenTexts({
   const { trajectoryId, ids } = parseInput(tokenTextsInput, input);
   const { sequences, backendName } = await getTrajectory(ctx.database.db, trajectoryId);
   const scorings = sequences.flatMap(({ policyScoredBy, refScoredBy }) => [policyScoredBy, refScoredBy]);
-  const [last] = scorings.filter((source) => source !== null).sort((a, b) => b.atMs - a.atMs);
+  const source = alternativesSource(scorings);
   try {
-    const backend = await ctx.process.backendLive(last?.backend ?? backendName);
+    const backend = await ctx.process.backendLive(source?.backend ?? backendName);
     const decoded = await backend.decode?.(Int32Array.from(ids));
     if (!decoded) return ids.map(() => null);
     const { bytes, byteEnds } = decoded;
