@@ -146,11 +146,11 @@ export function ScoreStatus({ runId }: { runId: string }) {
   if (job.status === 'running')
     return (
       <div className="flex flex-wrap items-center gap-3 border-b px-4 py-1.5 text-sm" data-score="running">
-        <span className="min-w-0 flex-1">
-          {t('running', { as: t(`targets.${job.as}`), backend: job.backendName })}
-          <Progress done={job.done} total={job.total} className="mt-1 w-full max-w-80" />
+        <span className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3 gap-y-1">
+          <span className="foreign-text">{t('running', { as: t(`targets.${job.as}`), backend: job.backendName })}</span>
+          <Progress done={job.done} total={job.total} className="w-80 max-w-full" />
         </span>
-        <span className="text-ink-2">
+        <span className="text-ink-2 tabular-nums">
           {count(job.done)} / {count(job.total)}
         </span>
         {mayScore ? (
@@ -171,12 +171,12 @@ export function ScoreStatus({ runId }: { runId: string }) {
 
 function Ended({ job }: { job: ScoreJobView }) {
   const t = useTranslations('score');
-  const about = { as: t(`targets.${job.as}`), backend: job.backendName, scored: count(job.scored) };
+  const about = { as: t(`targets.${job.as}`), backend: job.backendName, scored: job.scored };
   const parts = [
     t(`ended.${job.status === 'succeeded' || job.status === 'cancelled' ? job.status : 'failed'}`, about),
     ...(job.error ? [job.error] : []),
-    ...(job.alreadyScored > 0 ? [t('alreadyScored', { count: count(job.alreadyScored) })] : []),
-    ...(job.approximate > 0 ? [t('approximate', { count: count(job.approximate) })] : []),
+    ...(job.alreadyScored > 0 ? [t('alreadyScored', { count: job.alreadyScored })] : []),
+    ...(job.approximate > 0 ? [t('approximate', { count: job.approximate })] : []),
   ];
   return <>{parts.join(' ')}</>;
 }

@@ -21,6 +21,7 @@ export function TokenAlternatives({
   /** Which weights they are of; null where that was not kept. */
   scoredBy: ScoreSource | null;
 }) {
+  const all = useTranslations('trajectory');
   const t = useTranslations('trajectory.alternatives');
   const trpc = useTRPC();
   const shown = alternativesAt(tokens, position);
@@ -46,11 +47,19 @@ export function TokenAlternatives({
           return (
             <li key={id} className="flex items-center gap-2 py-px" title={exactFloat32(logprob)}>
               <span
-                className={`foreign-line w-24 shrink-0 font-mono ${taken ? 'font-bold' : 'text-ink-2'}`}
+                className={`foreign-line w-24 shrink-0 font-mono whitespace-pre! ${taken ? 'font-bold' : 'text-ink-2'}`}
                 title={text ?? (texts.isPending ? undefined : t('untold'))}
               >
-                {/* Its place is kept while the text is on its way. */}
-                {text ?? (texts.isPending ? '\u00a0' : `#${id}`)}
+                {/* Blanks are seen by their ground. Its place is kept while the text is on its way. */}
+                {text ? (
+                  <span className="rounded-xs bg-panel px-1">{text}</span>
+                ) : text === '' ? (
+                  all('fact.noBytes')
+                ) : texts.isPending ? (
+                  '\u00a0'
+                ) : (
+                  `#${id}`
+                )}
               </span>
               <span aria-hidden="true" className="h-2 flex-1 bg-line-soft">
                 <span

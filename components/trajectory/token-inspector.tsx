@@ -190,9 +190,12 @@ function By({ source }: { source: ScoreSource | null }) {
   if (!source) return null;
   const by = `${source.backend} · ${source.weightVersion}`;
   return (
-    <span className="foreign-line ml-1.5 inline-block max-w-32 align-bottom text-ink-3" title={by}>
-      {by}
-    </span>
+    <>
+      {' '}
+      <span className="foreign-line inline-block max-w-32 align-bottom text-ink-3" title={by}>
+        {by}
+      </span>
+    </>
   );
 }
 

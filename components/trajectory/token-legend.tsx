@@ -26,7 +26,10 @@ export function TokenLegend({ view, weights }: { view: ChannelView; weights: rea
       <div className="flex max-w-full items-center gap-3 overflow-x-auto text-xs text-ink-2">
         {[...versions].slice(0, 12).map(([version, number]) => (
           <span key={version} className="flex items-center gap-1.5 whitespace-nowrap">
-            <Swatch kind="category" index={number} /> {version}
+            <Swatch kind="category" index={number} />
+            <span className="foreign-line foreign-end max-w-40" title={version}>
+              <bdi>{version}</bdi>
+            </span>
           </span>
         ))}
         {versions.size > 12 ? (

@@ -120,7 +120,7 @@ export function TokenView(props: TokenViewProps) {
             onClick={() => setFinding(true)}
             title={t('find.open')}
             aria-label={t('find.open')}
-            className="rounded border border-line px-2 py-0.5 text-sm text-ink-2 hover:bg-panel max-sm:py-1.5"
+            className="shrink-0 rounded border border-line px-2 py-0.5 text-sm whitespace-nowrap text-ink-2 hover:bg-panel max-sm:py-1.5"
           >
             {t('find.button')}
           </button>

@@ -53,7 +53,7 @@ export function TrajectoryHeader({
           ) : null}
           {detail.sequences.some((own) => own.truncated) ? <Chip tone="warn">{t('sequenceTruncated')}</Chip> : null}
           {versions.length > 0 ? (
-            <Chip label={t('weights')} title={versions.join(' → ')}>
+            <Chip label={t('weights')} title={versions.join(' → ')} className="max-w-80">
               {versions.length > 3 ? `${versions[0]} → … → ${versions.at(-1)}` : versions.join(' → ')}
             </Chip>
           ) : null}
