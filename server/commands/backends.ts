@@ -24,7 +24,7 @@ export async function updateWeights(
   return current;
 }
 
-/** A pause lasts as long as the studio: one that ends with the command would pause nothing. */
+/** The studio that sends requests is the one that holds them back or lets them go. */
 export function requireRunningStudio(client: StudioClient, what: string): void {
   if (client.url === null)
     throw new Conflict(`No studio runs on this data folder, so there is nothing to ${what}. Start one with: npm start`);

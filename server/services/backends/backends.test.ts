@@ -287,8 +287,12 @@ describeOnBothDatabases('backends on servers', (open) => {
     await pauseBackend({ ctx, input: { name: 'pair' } });
     // A studio that dies in the middle of it opens the backend paused.
     expect([during, await stored(), live.paused, earlier.paused]).toEqual([true, true, true, true]);
-    await expect(recheckBackend({ ctx, input: { name: 'pair' } })).rejects.toBeInstanceOf(Conflict);
+    const name = 'pair';
+    await expect(recheckBackend({ ctx, input: { name } })).rejects.toBeInstanceOf(Conflict);
     expect(asked).toEqual([]);
+    // Nobody would ever resume a server that is taken out now.
+    await expect(changeBackend({ ctx, input: { name, removeUrls: [B] } })).rejects.toThrow(`and ${B} would stay so`);
+    await expect(removeBackend({ ctx, input: { name } })).rejects.toThrow('its servers would stay so');
     expect(await getBackend({ ctx, input: { name: 'pair' } })).toMatchObject({
       paused: true,
       trouble: 'An operator paused it.',

@@ -67,13 +67,13 @@ export async function recheckBackend({
   const wanted = { backend: name, kind: row.kind, urls: urlsOf(settings), model, tokenizer, contextLength };
   const checks = await checkServers(ctx.process, wanted, (url) => ({ key: keyFor(url), controlKey: controlKey() }));
   await ctx.database.db.transaction(async (tx) => {
-    const { id, kind, isDefault, revision } = await getBackend(tx, name);
+    const { id, kind, isDefault, revision, paused } = await getBackend(tx, name);
     const stored = storedSettings({ ...settings, check: checks[0] });
     const found = checks[0]?.capabilities ?? null;
     // A server that could not be looked at has shown nothing new.
     const reopen = found !== null && !sameJson({ ...found }, { ...settings.check?.capabilities });
-    // What was changed meanwhile is not what was checked.
-    if (revision === row.revision)
+    // What was changed meanwhile is not what was checked, and what was paused gave no answers.
+    if (revision === row.revision && !paused)
       await saveBackend(tx, { id, name, kind, settings: stored, isDefault, reopen, nowMs: ctx.ambient.now() });
     await auditEntry(tx, ctx, {
       actionType: 'check_backend',

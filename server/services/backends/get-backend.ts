@@ -55,7 +55,7 @@ export async function getBackend({
     capabilities,
     checks: check ? [check] : [],
     weightVersion: live.weightVersion,
-    paused: replicas.some(({ state }) => state === 'paused') && replicas.every(({ state }) => state !== 'healthy'),
+    paused: row.paused,
     trouble: live.trouble,
     weightUpdates: updates.items,
   };

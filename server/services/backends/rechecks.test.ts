@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Unavailable } from '../../core/errors';
+import { Conflict, Unavailable } from '../../core/errors';
 import { silentLogger } from '../../observability/logger';
 import { Rechecks } from './rechecks';
 
@@ -19,5 +19,25 @@ describe('checks after a restart of a server', () => {
     await new Promise((next) => setTimeout(next, 1));
     rechecks.request('b');
     expect(asked).toEqual(['a', 'b', 'b']);
+  });
+
+  it('are tried again by themselves while the backend is paused', async () => {
+    let paused = true;
+    const asked: boolean[] = [];
+    const rechecks = new Rechecks(
+      async () => {
+        asked.push(paused);
+        if (paused) throw new Conflict('It is paused.');
+      },
+      silentLogger,
+      5,
+    );
+    rechecks.request('a');
+    while (asked.length < 2) await new Promise((next) => setTimeout(next, 1));
+    paused = false;
+    while (asked.at(-1)) await new Promise((next) => setTimeout(next, 1));
+    const { length } = asked;
+    await new Promise((next) => setTimeout(next, 30));
+    expect(asked).toHaveLength(length);
   });
 });

@@ -40,6 +40,11 @@ export async function saveBackend(ctx: ServiceContext, wanted: BackendToSave): P
     const urls = urlsOf(remoteSettingsOf({ kind, settings }));
     const stored = known ? await listBackendKeys(tx, known.id) : [];
     const before = new Set(known ? urlsOf(remoteSettingsOf(known)) : []);
+    const gone = [...before].find((url) => !urls.includes(url));
+    if (known?.paused && gone !== undefined)
+      throw new Conflict(
+        `The backend ${name} is paused, and ${gone} would stay so without anybody to resume it. Resume the backend, then take the server out.`,
+      );
     const added = urls.filter((url) => !before.has(url));
     const foreign = added.find((url) => url !== key?.url);
     if (foreign !== undefined && key?.url !== null && stored.some(({ url }) => url === null))
