@@ -14,13 +14,21 @@ import { EmptyState, Notice } from '@/components/ui/state';
 import type { BackendSummary, DatasetSummary, SkillSummary } from '@/server/core/views';
 import { type NumberField, readStartRun, type StartRunFields, USUAL_GROUP_SIZE, USUAL_TASKS } from './start-run-fields';
 
+const ASK_AGAIN_MS = 5_000;
+
 /** The start panel: waits for what can be chosen, says what is missing, and then shows the form. */
 export function StartForm() {
   const t = useTranslations('start');
   const trpc = useTRPC();
   const skills = useQuery(trpc.skills.list.queryOptions());
   const datasets = useQuery(trpc.datasets.list.queryOptions());
-  const backends = useQuery(trpc.backends.list.queryOptions(undefined, ON_ITS_OWN));
+  const backends = useQuery(
+    trpc.backends.list.queryOptions(undefined, {
+      ...ON_ITS_OWN,
+      // One that has not answered yet is asked again, so that what is said of it is what holds.
+      refetchInterval: ({ state }) => (state.data?.some(({ health }) => !health.ok) ? ASK_AGAIN_MS : false),
+    }),
+  );
   const loading = <FormSkeleton label={t('loading')} />;
   return (
     <QueryView query={skills} failed={t('skillsFailed')} loading={loading}>
