@@ -22,7 +22,7 @@ import type { Logger } from './observability/logger';
 import { metrics } from './observability/metrics';
 import { createSharedRunLogBus, type SharedRunLogBus } from './realtime/database-wake-ups';
 import { isAlive, readServerFile, removeServerFile, writeServerFile } from './server-file';
-import { recheckBackend } from './services/backends/check-backend';
+import { recheckWhenServing } from './services/backends/recheck-when-serving';
 import { Rechecks } from './services/backends/rechecks';
 import type { ServiceContext } from './services/context';
 import { ensureFirstAdmin } from './services/people/ensure-first-admin';
@@ -177,7 +177,7 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
       process: { ...parts.worker.process, runLogGrew, secrets, scoreJobs },
     };
     const ctx: ServiceContext = { ...services, actor: bare.actor };
-    rechecks = new Rechecks((name) => recheckBackend({ ctx, input: { name } }), logger);
+    rechecks = new Rechecks((name) => recheckWhenServing(ctx, name), logger);
     const pages = await parts.pages;
     const sockets = createWebSockets({ services, runLog, addresses, metrics, passOn: pages ? pages.upgrade : null });
     parts.sockets = sockets;
