@@ -176,7 +176,7 @@ test('a run is scored under a reference from its page; entropy and alternatives 
   await page.keyboard.press('Control+Home');
   await page.keyboard.press(']');
   await expect(tokenFact(page, 'entropy')).toHaveText(/^\d+\.\d{4}$/);
-  await expect(tokenFact(page, 'ref log p')).toHaveText(/^−?\d+\.\d{6}$/);
+  await expect(tokenFact(page, 'ref log p')).toHaveText(/^−?\d+\.\d{6} tutorial · tutorial$/);
   const alternatives = page.getByRole('region', { name: 'Alternatives' }).getByRole('listitem');
   await expect(alternatives).toHaveCount(3);
   await expect(alternatives.first()).not.toContainText('#');
