@@ -216,7 +216,7 @@ describe('on a server that cuts long prompts', () => {
     expect(reply.promptTokens).toBe(1023);
     const score = { promptIds, completionIds: Int32Array.of(70), alternatives: 0, entropy: false };
     await expect(sglang.score?.(http, facts, score)).rejects.toThrow(
-      'it read 1023 tokens where 1501 were to be scored',
+      'it read 1023 tokens where 1500 were to be scored',
     );
     await http.close();
     await twin.close();
