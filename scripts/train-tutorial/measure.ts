@@ -1,6 +1,7 @@
 /** Measures the policy as it is served: sampled games through llama.cpp, and how its numbers agree with the trainer's. */
 import type { Llama } from 'node-llama-cpp';
 import type { Skill } from '../../server/core/skills/skill';
+import { EXACT } from '../../server/inference/embedded/arithmetic';
 import type { LlamaShape } from '../../server/inference/gguf/llama';
 import { modelMemory } from './activations';
 import type { Encode } from './conversation';
@@ -37,13 +38,6 @@ export interface Measurement {
  * the distribution of another sequence.
  */
 const CONTEXTS = 4;
-
-/** Keys and values in 32 bits, as in training; in 16 bits, llama.cpp's default, log-probabilities differ by up to 0.02. */
-const EXACT = {
-  flashAttention: false,
-  experimentalKvCacheKeyType: 'F32',
-  experimentalKvCacheValueType: 'F32',
-} as const;
 
 /** Plays every task `groupSize` times. The same seed gives the same games. */
 export async function measure(input: {

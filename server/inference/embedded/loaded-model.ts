@@ -11,6 +11,7 @@ import type {
   TemplateOptions,
 } from '../backend';
 import type { ChatTemplate } from '../chat-template';
+import { arithmeticFor, bytesOfNumber } from './arithmetic';
 import { BatchLoop, type Job } from './batch-loop';
 import { templateInside } from './chat-template';
 import { ConstraintState, Grammars } from './constraint';
@@ -69,10 +70,12 @@ export class LoadedModel {
     const model = await openModelFile(llama, settings.modelPath);
     try {
       const contextSize = contextLengthOf(model, settings);
-      const sequences = settings.maxSequences ?? sequencesThatFit(model, contextSize);
+      const arithmetic = arithmeticFor(model);
+      const sequences = settings.maxSequences ?? sequencesThatFit(model, contextSize, bytesOfNumber(arithmetic));
       const batchSize = Math.max(BATCH_SIZE, sequences);
       const { threads } = settings;
-      const context = await model.createContext({ contextSize, sequences, batchSize, threads, swaFullCache: true });
+      const shape = { contextSize, sequences, batchSize, threads, swaFullCache: true };
+      const context = await model.createContext({ ...shape, ...arithmetic });
       return new LoadedModel(settings, llama, model, context, sequences);
     } catch (error) {
       await model.dispose();
@@ -173,8 +176,8 @@ function contextLengthOf(model: LlamaModel, settings: ModelSettings): number {
   return settings.contextLength;
 }
 
-/** Sequences whose key-value caches (two bytes a number) fit into CACHE_BYTES_UNASKED together. */
-function sequencesThatFit(model: LlamaModel, contextLength: number): number {
+/** Sequences whose keys and values fit into CACHE_BYTES_UNASKED together. */
+function sequencesThatFit(model: LlamaModel, contextLength: number, numberBytes: number): number {
   const { metadata } = model.fileInfo;
   const shape = (metadata as unknown as Record<string, ShapeMetadata | undefined>)[metadata.general.architecture];
   const heads = shape?.attention?.head_count ?? 1;
@@ -183,7 +186,7 @@ function sequencesThatFit(model: LlamaModel, contextLength: number): number {
   const headLength =
     shape?.attention?.key_length ??
     model.embeddingVectorSize / (typeof heads === 'number' ? heads : Math.max(...heads));
-  const bytes = (shape?.block_count ?? 1) * perLayer * headLength * 2 * 2 * contextLength;
+  const bytes = (shape?.block_count ?? 1) * perLayer * headLength * 2 * numberBytes * contextLength;
   return Math.min(MOST_SEQUENCES_UNASKED, Math.max(1, Math.floor(CACHE_BYTES_UNASKED / bytes)));
 }
 

@@ -23,8 +23,8 @@ const program = process.env.STUDIO_TEST_LLAMA_SERVER ?? '';
 const SLOTS = 4;
 const CONTEXT = 1024;
 const TINY_WIDTH = 64;
-/** llama.cpp's attention on a processor rounds in one way with and in another without it; the embedded model has it on. */
-const SAME_KERNELS = ['--flash-attn', 'on'];
+/** As the embedded model computes float weights. By itself the server rounds keys and values to 16 bits. */
+const EXACT = ['--flash-attn', 'off', '--cache-type-k', 'f32', '--cache-type-v', 'f32'];
 
 describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () => {
   let folder: string;
@@ -73,7 +73,7 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
     });
     // What --lora-init-without-apply loads is applied to every request all the same.
     const adapters = ['--lora-scaled', `${loraPath}:0`, '--cache-ram', '0'];
-    url = (await start([...SAME_KERNELS, ...adapters])).url;
+    url = (await start([...EXACT, ...adapters])).url;
   }, 300_000);
   afterAll(async () => {
     await teacher?.close();
@@ -95,7 +95,7 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
     let plainUrl: string;
 
     beforeAll(async () => {
-      plainUrl = (await start(SAME_KERNELS)).url;
+      plainUrl = (await start(EXACT)).url;
       http = createHttpClient({ backend: 'llama', url: plainUrl });
       facts = await llamaServer.describe(http, { model: null });
       backend = await open(plainUrl);
@@ -122,7 +122,7 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
       expect(facts).toMatchObject({ modelName: 'tiny', contextLength: CONTEXT, slots: SLOTS, logprobs: 'raw' });
       expect((await llamaServer.describe(http, { model: 'tiny' })).fingerprint).toBe(facts.fingerprint);
       await expect(open(plainUrl, 'other.gguf')).rejects.toThrow(NotFound);
-      const again = (await start(SAME_KERNELS)).url;
+      const again = (await start(EXACT)).url;
       const another = createHttpClient({ backend: 'llama', url: again });
       expect((await llamaServer.describe(another, { model: null })).fingerprint).not.toBe(facts.fingerprint);
       await another.close();
@@ -248,7 +248,7 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
     });
 
     it('takes no adapters where old prompts would go on being used, and says how it must be started', async () => {
-      const other = await start([...SAME_KERNELS, '--lora-scaled', `${loraPath}:0`]);
+      const other = await start([...EXACT, '--lora-scaled', `${loraPath}:0`]);
       const withMemory = await open(other.url);
       const update = { source: { kind: 'lora' as const, path: loraPath }, version: 'next' };
       await expect(withMemory.updateWeights(update)).rejects.toThrow('--cache-ram 0');
@@ -261,7 +261,7 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
     });
 
     it('uses no prompt of the old weights after an adapter was turned on', async () => {
-      const other = await start([...SAME_KERNELS, '--lora-scaled', `${loraPath}:0`, '--cache-ram', '0']);
+      const other = await start([...EXACT, '--lora-scaled', `${loraPath}:0`, '--cache-ram', '0']);
       const changing = await open(other.url);
       const draws = () =>
         changing.generate(
@@ -310,7 +310,7 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
     it('scores what it drafted, since the server gives no numbers for that', async () => {
       const lookup = ['--spec-ngram-simple-size-n', '2', '--spec-ngram-simple-size-m', '4'];
       const tutorial = join(process.cwd(), 'samples', 'models', 'tutorial.gguf');
-      const drafting = await start([...SAME_KERNELS, '--spec-type', 'ngram-simple', ...lookup], tutorial);
+      const drafting = await start([...EXACT, '--spec-type', 'ngram-simple', ...lookup], tutorial);
       const drafts = await open(drafting.url);
       const content = 'Thought: between 7 and 12, try 10.\n'.repeat(9);
       const text = await drafts.applyTemplate([{ role: 'user', content }], { addGenerationPrompt: true });

@@ -8,6 +8,7 @@ import {
   type Token,
 } from 'node-llama-cpp';
 import type { ChatTemplate } from '../../chat-template';
+import { arithmeticFor } from '../../embedded/arithmetic';
 import { templateInside } from '../../embedded/chat-template';
 import { openModelFile } from '../../embedded/model-file';
 import { commonPrefix } from '../../embedded/sequence-pool';
@@ -178,6 +179,7 @@ export class Weights {
       batchSize: TOKENS_AT_ONCE,
       threads: 1,
       swaFullCache: true,
+      ...arithmeticFor(this.#model),
     });
     return context.getSequence();
   }
