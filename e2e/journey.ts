@@ -105,10 +105,18 @@ export function figure(page: Page, name: string): Locator {
     .locator('dd');
 }
 
+export function inspector(page: Page): Locator {
+  return page.getByRole('region', { name: 'Token under the cursor' });
+}
+
+/** Its heading. Another stands below it where a journey before has had the run scored: that of the alternatives. */
+export function chosenToken(page: Page): Locator {
+  return inspector(page).getByRole('heading', { name: /^Token \d/ });
+}
+
 /** A fact of the token inspector, by its name. */
 export function tokenFact(page: Page, name: string | RegExp): Locator {
-  return page
-    .getByRole('region', { name: 'Token under the cursor' })
+  return inspector(page)
     .locator('dt')
     .filter({ hasText: typeof name === 'string' ? new RegExp(`^${name.replace(/[()]/g, '\\$&')}$`) : name })
     .locator('xpath=following-sibling::dd[1]');

@@ -1,8 +1,20 @@
 /** The main job: start a run, watch it fill, open a trajectory, read its tokens. */
 import type { Page } from '@playwright/test';
-import { expect, figure, heatmap, open, overflow, pageHeader, test, textOf, tokenFact, tokenMap } from './journey';
+import {
+  chosenToken,
+  expect,
+  figure,
+  heatmap,
+  inspector,
+  open,
+  overflow,
+  pageHeader,
+  test,
+  textOf,
+  tokenFact,
+  tokenMap,
+} from './journey';
 
-const inspector = (page: Page) => page.getByRole('region', { name: 'Token under the cursor' });
 const colours = (page: Page) => page.getByRole('group', { name: 'Colour tokens by' });
 
 test('a run is started on the home page and its page fills by itself until it is complete', async ({ page }) => {
@@ -96,15 +108,15 @@ test('tokens are coloured, chosen by click and by keyboard, and the steps keep u
     await page.mouse.move(0, 0);
     await expect(inspector(page)).toBeVisible({ timeout: 500 });
   }).toPass();
-  const clicked = await textOf(inspector(page).getByRole('heading'));
+  const clicked = await textOf(chosenToken(page));
 
   await tokenMap(page).focus();
   await page.keyboard.press('Control+Home');
-  await expect(inspector(page).getByRole('heading')).toHaveText('Token 0');
+  await expect(chosenToken(page)).toHaveText('Token 0');
   await expect(tokenFact(page, 'mask')).toHaveText(/^0 /);
   await expect(tokenFact(page, 'log p')).toHaveText('–');
   await page.keyboard.press(']');
-  await expect(inspector(page).getByRole('heading')).toHaveText(/^Token [1-9]\d*$/);
+  await expect(chosenToken(page)).toHaveText(/^Token [1-9]\d*$/);
   expect(clicked).toMatch(/^Token \d+$/);
   await expect(inspector(page)).toContainText(/step 0 · (thought|action)/);
   await expect(tokenFact(page, 'id')).toHaveText(/^\d+$/);
@@ -141,13 +153,13 @@ test('siblings are a key away, and a link opens the same view', async ({ page, c
   await tokenMap(page).focus();
   for (let i = 0; i < 6; i++) await page.keyboard.press(']');
   await expect(page).toHaveURL(/token=\d+/);
-  const chosen = await textOf(inspector(page).getByRole('heading'));
+  const chosen = await textOf(chosenToken(page));
   await expect(page).toHaveURL(new RegExp(`token=${chosen.replace(/\D/g, '')}\\b`));
   const facts = await textOf(inspector(page).locator('dl'));
 
   const colleague = await context.newPage();
   await open(colleague, page.url());
-  await expect(inspector(colleague).getByRole('heading')).toHaveText(chosen);
+  await expect(chosenToken(colleague)).toHaveText(chosen);
   await expect(colours(colleague).getByRole('radio', { name: 'log p' })).toBeChecked();
   expect(await textOf(inspector(colleague).locator('dl'))).toBe(facts);
 });

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import type { Page } from '@playwright/test';
 import { decodeTokens } from '../server/core/tokens/wire';
 import { SEGMENT_KINDS } from '../server/core/vocabulary';
-import { expect, type FinishedRun, open, pageHeader, test, tokenFact } from './journey';
+import { chosenToken, expect, type FinishedRun, open, pageHeader, test, tokenFact } from './journey';
 import { root } from './server';
 
 interface Line {
@@ -95,9 +95,7 @@ test('tokens, export, inspector and loss agree to the last digit', async ({ page
     const sampled = line.generation_mask.flatMap((bit, at) => (bit === 1 ? [at] : []));
     for (const at of [0, sampled[0], sampled[Math.floor(sampled.length / 2)], sampled.at(-1)] as number[]) {
       await open(page, `/runs/${finished.runId}/trajectories/${line.trajectory_id}?token=${at}`);
-      await expect(page.getByRole('region', { name: 'Token under the cursor' }).getByRole('heading')).toHaveText(
-        `Token ${at}`,
-      );
+      await expect(chosenToken(page)).toHaveText(`Token ${at}`);
       await expect(tokenFact(page, 'id')).toHaveText(String(line.token_ids[at]));
       const bytes = [...tokens.bytes.subarray(at === 0 ? 0 : tokens.byteEnds[at - 1], tokens.byteEnds[at])];
       await expect(tokenFact(page, 'bytes')).toHaveText(
