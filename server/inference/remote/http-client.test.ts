@@ -5,6 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer as createSocketServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Cancelled, Forbidden, Invalid, NotFound, type StudioError, TimedOut, Unavailable } from '../../core/errors';
@@ -107,6 +108,21 @@ describe('an answer', () => {
     for (let k = 0; k < 5; k++) await http.getJson('/');
     // A request that follows at once may find the one before still being put away.
     expect(connections).toBeLessThanOrEqual(2);
+  });
+
+  it('comes over none that was idle for as long as a busy server may take to close it', async () => {
+    const answered = new Map<unknown, number>();
+    const { http, server } = await answering((request, response) => {
+      const last = answered.get(request.socket);
+      answered.set(request.socket, Date.now());
+      // As a server that was about to close it: the request that is under way is lost.
+      if (last !== undefined && Date.now() - last > 2400) request.socket.destroy();
+      else reply(200, {})(request, response);
+    });
+    server.keepAliveTimeout = 60_000;
+    for (let k = 0; k < 5; k++) await http.getJson('/');
+    await sleep(2500);
+    for (let k = 0; k < 5; k++) await http.getJson('/');
   });
 
   it('may be large', async () => {

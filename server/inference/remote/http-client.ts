@@ -67,6 +67,11 @@ const CONNECTIONS = 1024;
 /** Characters from which parsing an answer takes a time that counts. */
 const LARGE_ANSWER = 4096;
 const CONNECT_TIMEOUT_MS = 10_000;
+/**
+ * Servers close a connection that was idle for some seconds (5 in most Python ones), and a busy one does so with a request
+ * already under way to it. Ours is closed long before that.
+ */
+const IDLE_CONNECTION_MS = 1000;
 const CALL_TIMEOUT_MS = 30_000;
 
 /** Throws Invalid when the address is none or the key cannot be sent; neither connects yet. */
@@ -90,8 +95,16 @@ class PooledClient implements HttpClient {
     this.#headers = { accept: 'application/json', ...(key && { authorization: `Bearer ${checkKey(backend, key)}` }) };
     this.redaction = new KeyRedaction(key, controlKey);
     // A generation may take as long as it likes; what else must be there in time says so for itself.
-    const connect = { timeout: CONNECT_TIMEOUT_MS };
-    this.#pool = new Pool(address.origin, { connections, connect, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
+    this.#pool = new Pool(address.origin, {
+      connections,
+      connect: { timeout: CONNECT_TIMEOUT_MS },
+      pipelining: 1,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: IDLE_CONNECTION_MS,
+      // Whatever the server promises.
+      keepAliveMaxTimeout: IDLE_CONNECTION_MS,
+    });
   }
 
   getJson(path: string, options: CallOptions = {}): Promise<HttpAnswer> {

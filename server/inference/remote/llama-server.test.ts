@@ -123,7 +123,7 @@ describe('what a llama-server says of itself', () => {
     server.handlers['GET /health'] = LOADING;
     expect(await llamaServer.health(http)).toMatchObject({
       ok: false,
-      message: expect.stringContaining('still loading'),
+      message: expect.stringContaining('Loading model'),
     });
     server.handlers['GET /health'] = { body: { status: 'ok' } };
     expect((await llamaServer.health(http)).ok).toBe(true);

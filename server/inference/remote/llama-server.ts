@@ -1,7 +1,7 @@
 /** llama.cpp's own server (`llama-server`): one model, or one of several behind its router. */
 
 import { createHash } from 'node:crypto';
-import { Invalid, isStudioError } from '../../core/errors';
+import { Invalid } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
 import type { TemplateOptions } from '../backend';
 import { ChatTemplate } from '../chat-template';
@@ -15,10 +15,8 @@ import { templateTokens } from './local-template';
 import { embed } from './openai-embed';
 import type { ServerFacts, ServerProtocol } from './protocol';
 import { where } from './server-name';
-import { broken, modelCards, notServed, readIds, textOrNull } from './server-probe';
+import { broken, health, modelCards, notServed, readIds, textOrNull } from './server-probe';
 import { plain } from './server-words';
-
-const HEALTH_TIMEOUT_MS = 10_000;
 
 export const llamaServer: ServerProtocol = {
   kind: 'llama-server',
@@ -30,7 +28,7 @@ export const llamaServer: ServerProtocol = {
   tokenize,
   detokenize,
   applyTemplate,
-  health,
+  health: (http) => health(http, (options) => http.getJson('/health', options)),
   embed,
   weights: loraWeights,
   metrics: {
@@ -135,18 +133,6 @@ async function readTemplate(http: HttpClient, facts: ServerFacts): Promise<ChatT
   if (typeof plain === 'string' && plain !== '')
     return ChatTemplate.read(`of the server at ${http.url}`, { plain, withTools }, templateTokens(props));
   throw new Invalid(`${where(http)} serves a model without a chat template; choose one trained for conversation.`);
-}
-
-async function health(http: HttpClient): Promise<{ ok: boolean; message: string }> {
-  try {
-    const { status } = await http.getJson('/health', { accept: [503], timeoutMs: HEALTH_TIMEOUT_MS });
-    return status === 200
-      ? { ok: true, message: `${http.url} is ready.` }
-      : { ok: false, message: `${http.url} is still loading its model.` };
-  } catch (error) {
-    if (isStudioError(error)) return { ok: false, message: error.message };
-    throw error;
-  }
 }
 
 function objectOf(value: unknown): Record<string, unknown> {

@@ -12,9 +12,8 @@ import { decode, encode, isKnown, parse, render } from './openai-messages';
 import { readReply } from './openai-reply';
 import type { GenerateCall, RawGeneration, ServerFacts, ServerProtocol } from './protocol';
 import { where } from './server-name';
-import { countOrNull, notServed } from './server-probe';
+import { countOrNull, health, notServed } from './server-probe';
 
-const HEALTH_TIMEOUT_MS = 10_000;
 /** What services call the length of their context in the list of models. */
 const CONTEXT_FIELDS = ['max_model_len', 'context_length', 'context_window', 'max_context_length'];
 
@@ -26,7 +25,7 @@ export const openai: ServerProtocol = {
   tokenize: async (_http, _facts, text, special) => encode(text, special),
   detokenize: async (_http, _facts, ids) => decode(ids),
   applyTemplate: async (_http, _facts, messages, { addGenerationPrompt }) => render(messages, addGenerationPrompt),
-  health,
+  health: (http) => health(http, (options) => http.getJson('/v1/models', { ...options, accept: [404, 405] })),
   embed,
   metrics: null,
   weights: () => null,
@@ -126,14 +125,4 @@ function refusedField(error: unknown, already: ReadonlySet<Dispensable>): Dispen
   if (!isStudioError(error) || error.code !== 'invalid' || error.details.contextOverflow !== undefined) return null;
   const said = String(error.details.said ?? '');
   return DISPENSABLE.find((field) => !already.has(field) && new RegExp(`\\b${field}\\b`).test(said)) ?? null;
-}
-
-async function health(http: HttpClient): Promise<{ ok: boolean; message: string }> {
-  try {
-    await http.getJson('/v1/models', { accept: [404, 405], timeoutMs: HEALTH_TIMEOUT_MS });
-    return { ok: true, message: `${http.url} answers.` };
-  } catch (error) {
-    if (isStudioError(error)) return { ok: false, message: error.message };
-    throw error;
-  }
 }

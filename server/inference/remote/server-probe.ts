@@ -1,9 +1,25 @@
 /** What protocols ask of any server before they know more: its models, whether a route is there, one word of an answer. */
-import { Invalid, NotFound } from '../../core/errors';
-import type { HttpClient } from './http-client';
+import { Invalid, isStudioError, NotFound } from '../../core/errors';
+import type { CallOptions, HttpClient } from './http-client';
 import { isObject } from './json-body';
 import { where } from './server-name';
 import { plain, quoted } from './server-words';
+
+const HEALTH_TIMEOUT_MS = 5000;
+
+/** Whether the server answers what it need not work for: `GET /health`, whose body may be anything, or what `ask` asks. */
+export async function health(
+  http: HttpClient,
+  ask = (options: CallOptions): Promise<unknown> => http.text('GET', '/health', undefined, options),
+): Promise<{ ok: boolean; message: string }> {
+  try {
+    await ask({ timeoutMs: HEALTH_TIMEOUT_MS });
+    return { ok: true, message: `${where(http)} answers.` };
+  } catch (error) {
+    if (isStudioError(error)) return { ok: false, message: error.message };
+    throw error;
+  }
+}
 
 /** A route that wants POST answers GET with 405; asking so changes nothing on the server. */
 export async function isMounted(http: HttpClient, path: string): Promise<boolean> {

@@ -1,18 +1,16 @@
 /** SGLang's HTTP API, about version 0.5: its own `/generate` for ids in and out, the rest beside. Written from its public source. */
-import { Invalid, isStudioError } from '../../core/errors';
+import { Invalid } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
 import type { TemplateOptions } from '../backend';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { ServerProtocol } from './protocol';
 import { where } from './server-name';
-import { broken, readIds } from './server-probe';
+import { broken, health, readIds } from './server-probe';
 import { describeSglang, sglangFacts } from './sglang-facts';
 import { generateOnSglang, scoreOnSglang } from './sglang-generate';
 import { sglangWeights } from './sglang-weights';
 import { wireMessages } from './wire-messages';
-
-const HEALTH_TIMEOUT_MS = 5000;
 
 export const sglang: ServerProtocol = {
   kind: 'sglang',
@@ -32,16 +30,8 @@ export const sglang: ServerProtocol = {
     return body.text;
   },
   applyTemplate,
-  async health(http) {
-    try {
-      // Not /health_generate, which samples a token.
-      await http.text('GET', '/health', undefined, { timeoutMs: HEALTH_TIMEOUT_MS });
-      return { ok: true, message: `${where(http)} answers.` };
-    } catch (error) {
-      if (!isStudioError(error)) throw error;
-      return { ok: false, message: error.message };
-    }
-  },
+  // Not /health_generate, which samples a token.
+  health: (http) => health(http),
   metrics: {
     route: '/metrics',
     running: ['sglang:num_running_reqs'],

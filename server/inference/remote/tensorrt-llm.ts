@@ -1,27 +1,15 @@
-/** trtllm-serve's HTTP API, about version 1.2. It has no routes for its tokenizer: that comes from a folder. Written from its public source. */
-import { isStudioError } from '../../core/errors';
 import type { ServerProtocol } from './protocol';
-import { where } from './server-name';
+import { health } from './server-probe';
 import { describeTensorrt, tensorrtFacts } from './tensorrt-llm-facts';
 import { generateOnTensorrt } from './tensorrt-llm-generate';
 import { tensorrtWeights } from './tensorrt-llm-weights';
-
-const HEALTH_TIMEOUT_MS = 5000;
 
 export const tensorrtLlm: ServerProtocol = {
   kind: 'tensorrt-llm',
   describe: describeTensorrt,
   generate: (http, facts, call) => generateOnTensorrt(http, tensorrtFacts(facts), call),
   plainTokenize: false,
-  async health(http) {
-    try {
-      await http.text('GET', '/health', undefined, { timeoutMs: HEALTH_TIMEOUT_MS });
-      return { ok: true, message: `${where(http)} answers.` };
-    } catch (error) {
-      if (!isStudioError(error)) throw error;
-      return { ok: false, message: error.message };
-    }
-  },
+  health: (http) => health(http),
   metrics: {
     route: '/prometheus/metrics',
     running: ['trtllm_num_requests_running'],

@@ -1,18 +1,17 @@
 /** vLLM's HTTP API, version 0.12 and later. Checked against 0.32; what each route does is beside the code that uses it. */
-import { Invalid, isStudioError } from '../../core/errors';
+import { Invalid } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
 import type { TemplateOptions } from '../backend';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { ServerProtocol } from './protocol';
 import { where } from './server-name';
+import { health } from './server-probe';
 import { describeVllm, type VllmFacts, vllmFacts } from './vllm-facts';
 import { generateOnVllm } from './vllm-generate';
 import { scoreOnVllm } from './vllm-score';
 import { vllmWeights } from './vllm-weights';
 import { wireMessages } from './wire-messages';
-
-const HEALTH_TIMEOUT_MS = 5000;
 
 export const vllm: ServerProtocol = {
   kind: 'vllm',
@@ -30,15 +29,7 @@ export const vllm: ServerProtocol = {
       throw new Invalid(`${where(http)} answered POST /detokenize without a text.`);
     return body.prompt;
   },
-  async health(http) {
-    try {
-      await http.text('GET', '/health', undefined, { timeoutMs: HEALTH_TIMEOUT_MS });
-      return { ok: true, message: `${where(http)} answers.` };
-    } catch (error) {
-      if (!isStudioError(error)) throw error;
-      return { ok: false, message: error.message };
-    }
-  },
+  health: (http) => health(http),
   metrics: {
     route: '/metrics',
     running: ['vllm:num_requests_running'],
