@@ -2,25 +2,19 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { createTRPCClient, httpLink } from '@trpc/client';
 import { describe, expect, it } from 'vitest';
 import { systemAmbient } from '../core/ambient';
-import { decodeTokens } from '../core/tokens/wire';
-import { transformer } from '../core/transformer';
 import { SEGMENT_KINDS } from '../core/vocabulary';
-import { parseEnvironment } from '../env';
 import { EmbeddedBackend } from '../inference/embedded/embedded-backend';
 import { silentLogger } from '../observability/logger';
-import type { AppRouter } from '../routers/app-router';
 import { createSandboxPool } from '../sandbox/pool';
-import { readServerFile } from '../server-file';
-import { startStudio } from '../studio';
+import { startedStudio } from '../testing/started-studio';
 
 const model = process.env.STUDIO_TEST_MODEL ?? '';
-const packageRoot = fileURLToPath(new URL('../..', import.meta.url));
 const TASKS = 2;
 const GROUP = 4;
+/** Limit against hanging. */
+const HANG_MS = 600_000;
 
 if (model === '')
   console.log(
@@ -41,28 +35,11 @@ async function hasPythonSandbox(): Promise<boolean> {
 
 describe.skipIf(model === '')('the main job on a real model', () => {
   it('stores the ids that were sampled, their mask, their log-probabilities and the steps', {
-    timeout: 600_000,
+    timeout: HANG_MS,
   }, async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'studio-real-'));
-    const environment = parseEnvironment({ STUDIO_DATA_DIR: dataDir, PORT: '0', PATH: process.env.PATH });
-    const studio = await startStudio({
-      environment,
-      ambient: systemAmbient(),
-      logger: silentLogger,
-      packageRoot,
-      development: false,
-      withPages: false,
-      onFatal: (error) => {
-        throw error;
-      },
-    });
+    const { client, ended, tokensOf, stop } = await startedStudio(dataDir);
     try {
-      const file = await readServerFile(dataDir);
-      if (!file) throw new Error('server.json is missing');
-      const headers = { authorization: `Bearer ${file.token}` };
-      const client = createTRPCClient<AppRouter>({
-        links: [httpLink({ url: `${file.url}/api/trpc`, transformer, headers })],
-      });
       await client.backends.add.mutate({ name: 'smollm2', kind: 'embedded', settings: { modelPath: model } });
       const { runId } = await client.runs.start.mutate({
         skill: 'python-arithmetic',
@@ -72,13 +49,8 @@ describe.skipIf(model === '')('the main job on a real model', () => {
         groupSize: GROUP,
         seed: 3,
       });
-      await expect
-        .poll(async () => (await client.runs.get.query({ runId })).status, { timeout: 550_000, interval: 1000 })
-        .toBe('completed');
-      const run = await client.runs.get.query({ runId });
-      const rows = run.groups.flatMap((group) => group.trajectories);
+      const rows = await ended(runId, HANG_MS);
       expect(rows).toHaveLength(TASKS * GROUP);
-      expect(rows.filter((row) => row.status === 'failed').map((row) => row.errorMessage)).toEqual([]);
 
       const scorer = await EmbeddedBackend.open({
         name: 'scorer',
@@ -102,8 +74,7 @@ describe.skipIf(model === '')('the main job on a real model', () => {
           for (const result of step.results) if (result.sandboxLevel !== null) calls++;
           expect(step.reward).not.toBeNull();
         }
-        const response = await fetch(`${file.url}/api/trajectories/${row.trajectoryId}/tokens?sequence=0`, { headers });
-        const tokens = decodeTokens(await response.arrayBuffer());
+        const tokens = await tokensOf(row.trajectoryId);
         const sampled = [...tokens.mask].flatMap((mask, k) => (mask === 1 ? [k] : []));
         expect(sampled.length).toBeGreaterThan(0);
         for (let k = 0; k < tokens.ids.length; k++) {
@@ -127,7 +98,7 @@ describe.skipIf(model === '')('the main job on a real model', () => {
       await scorer.close();
       if (canRunPython) expect(calls).toBeGreaterThan(0);
     } finally {
-      await studio.stop();
+      await stop();
       await rm(dataDir, { recursive: true, force: true });
     }
   });

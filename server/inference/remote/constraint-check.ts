@@ -1,6 +1,6 @@
 /**
  * Whether a text is one that a constraint allows, or the beginning of one. Some servers take the field of a constraint
- * and ignore it with status 200; their first answer is held against it here.
+ * and ignore it with status 200; their first answers are held against it here.
  */
 import Ajv from 'ajv';
 import { RE2JS } from 're2js';

@@ -67,6 +67,21 @@ describe('a generation', () => {
     expect(server.asked[0]?.body.ids).toEqual([97, 98, 124]);
   });
 
+  it('says whether the end-of-turn token is among the ids: some engines keep it to themselves', async () => {
+    const { generate, server } = await start();
+    server.change = ({ ids, logprobs, ...reply }) => ({
+      ...reply,
+      ids: ids.slice(0, -1),
+      logprobs: logprobs.slice(0, -1),
+      endTokenSampled: false,
+    });
+    const kept = await generate();
+    expect(kept).toMatchObject({ finishReason: 'eos', endTokenSampled: false, stopString: null });
+    expect([textOf(kept), kept.ids.at(-1)]).toEqual(['one two three', 'e'.charCodeAt(0)]);
+    server.change = (reply) => ({ ...reply, ids: [], logprobs: [], endTokenSampled: true });
+    expect(await generate()).toMatchObject({ finishReason: 'eos', endTokenSampled: false, ids: { length: 0 } });
+  });
+
   it('is held to the context: less is asked for, and a prompt that fills it is refused with its length', async () => {
     const { generate, server } = await start();
     const long = `${'x'.repeat(57)}|`;
@@ -488,6 +503,30 @@ describe('an interruption from elsewhere', () => {
     expect(waits).toEqual([50, 100]);
   });
 
+  it('again and again has a seed of its own each time, which every server takes, and columns of one length', async () => {
+    for (const seed of [0, 7, 2 ** 31 - 1, 2 ** 53 - 1]) {
+      const pieces = ['one', '', 'two', 'x'].map((text, k) => piece(text, k < 3 ? 'aborted' : 'eos'));
+      const seeds: number[] = [];
+      const result = await generateThrough(
+        { promptIds: ids('ab|'), options: { ...PLAIN, maxTokens: 10, seed }, signal: undefined },
+        {
+          ask: async (_, options) => {
+            seeds.push(options.seed);
+            return pieces.shift() ?? expect.fail('It was asked too often.');
+          },
+          serves: async () => true,
+          wait: async () => undefined,
+          server: 'The server',
+        },
+      );
+      expect(seeds[0]).toBe(seed);
+      // Beyond 2^31 a server may read the first one as another.
+      expect(new Set([seed % 2 ** 31, ...seeds.slice(1)]).size).toBe(4);
+      for (const later of seeds.slice(1)) expect(later >= 0 && later < 2 ** 31 && Number.isInteger(later)).toBe(true);
+      expect([result.ids.length, result.logprobs.length, result.weightVersions.at(-1)?.end]).toEqual([7, 7, 7]);
+    }
+  });
+
   it('after the last token is the end', async () => {
     const { done, asked } = through([piece('0123456789', 'aborted')]);
     expect(await done).toMatchObject({ finish: 'length', ids: { length: 10 } });
@@ -654,11 +693,21 @@ describe('after an update that was cut off', () => {
 describe('constraints', () => {
   const choice = { kind: 'choice' as const, choices: ['one two three', 'four'] };
 
-  it('are held against the first answer of each kind', async () => {
+  it('are held against the first answers of each kind: one that fits by chance proves nothing', async () => {
     const { generate, server } = await start();
-    await generate({ constraint: choice });
-    server.script = () => 'Sure! Here is';
-    // One of this kind was seen to fit.
+    const fitting = server.script;
+    const chatting = () => 'Sure! Here is';
+    for (let answers = 0; answers < 7; answers++) await generate({ constraint: choice });
+    server.script = chatting;
+    await expect(generate({ constraint: choice })).rejects.toThrow('ignores constraints of the kind choice');
+    server.script = fitting;
+    for (let answers = 0; answers < 7; answers++) await generate({ constraint: choice });
+    server.script = chatting;
+    await expect(generate({ constraint: choice })).rejects.toThrow('ignores constraints of the kind choice');
+    server.script = fitting;
+    for (let answers = 0; answers < 8; answers++) await generate({ constraint: choice });
+    server.script = chatting;
+    // By now this kind was seen to fit again and again.
     await generate({ constraint: choice });
     const error = await failureOf(generate({ constraint: { kind: 'json_schema', schema: { type: 'object' } } }));
     expect(error).toBeInstanceOf(Unavailable);
@@ -728,7 +777,8 @@ describe('a server that was started again', () => {
       { weights: { keepsLabel: false } },
       { onRestart: (facts) => seen.push(facts.fingerprint) },
     );
-    await generate({ constraint: { kind: 'choice', choices: ['one two three'] } });
+    for (let answers = 0; answers < 8; answers++)
+      await generate({ constraint: { kind: 'choice', choices: ['one two three'] } });
     const source = { kind: 'checkpoint' as const, path: '/new' };
     await backend.updateWeights({ source, version: 'v2' });
     expect(await backend.weightVersion()).toBe('v2');

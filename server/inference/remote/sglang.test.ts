@@ -131,6 +131,32 @@ describe('a generation on SGLang', () => {
     expect(stopped).toMatchObject({ finish: 'stop', stopString: text?.at(2) });
   });
 
+  it('tells an end token that the engine gave from one that it kept to itself', async () => {
+    const server = await startCannedServer();
+    const client = createHttpClient({ backend: 'far', url: server.url });
+    for (const [ids, endTokenSampled] of [
+      [[80, 2], true],
+      [[2, 80], false],
+      [[], false],
+    ] as const) {
+      server.handlers['POST /generate'] = {
+        body: {
+          output_ids: [...ids],
+          meta_info: {
+            finish_reason: { type: 'stop', matched: 2 },
+            output_token_logprobs: ids.map((id) => [-1, id, null]),
+          },
+        },
+      };
+      const call = { promptIds, options: PLAIN, requestId: 'r', affinityKey: 'k' };
+      const raw = await sglang.generate(client, { ...facts }, call);
+      expect([...raw.ids]).toEqual([...ids]);
+      expect(raw).toMatchObject({ finish: 'eos', endTokenSampled, stopString: null });
+    }
+    await client.close();
+    await server.close();
+  });
+
   it('refuses numbers that are of other tokens', () => {
     const ids = Int32Array.of(5, 6);
     const read = (value: unknown) => () => readTriples(http, 'output_token_logprobs', value, ids);

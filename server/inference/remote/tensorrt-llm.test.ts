@@ -1,6 +1,7 @@
 /** What is asked of a trtllm-serve server and what is read from its answers, on a twin. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Constraint, SamplingOptions } from '../backend';
+import { startCannedServer } from '../testing/canned-server';
 import { PLAIN } from '../testing/conformance';
 import { startTensorrtTwin, type TensorrtTwinOptions } from '../testing/twin/tensorrt';
 import type { Twin } from '../testing/twin/twin';
@@ -139,6 +140,38 @@ describe('a generation on trtllm-serve', () => {
       finish: 'stop',
       stopString: text.at(2),
     });
+  });
+
+  it('tells an end token among the ids by its text: some engines keep it to themselves', async () => {
+    const server = await startCannedServer();
+    const client = createHttpClient({ backend: 'far', url: server.url });
+    const ended = (tokens: string[] | null, token_ids = [80, 2]) => ({
+      body: {
+        choices: [
+          {
+            token_ids,
+            logprobs: { tokens, token_logprobs: token_ids.map(() => -1) },
+            finish_reason: 'stop',
+            stop_reason: null,
+          },
+        ],
+      },
+    });
+    for (const [tokens, endTokenSampled] of [
+      [['a', ''], true],
+      [['a', '<|im_end|>'], true],
+      [['<|im_end|>', 'a'], false],
+      [['a', 'b'], false],
+      // Where it does not say.
+      [null, false],
+    ] as const) {
+      server.handlers['POST /v1/completions'] = ended(tokens && [...tokens]);
+      expect(await generate({}, { ...facts }, client)).toMatchObject({ finish: 'eos', endTokenSampled });
+    }
+    server.handlers['POST /v1/completions'] = ended([], []);
+    expect(await generate({}, { ...facts }, client)).toMatchObject({ finish: 'eos', endTokenSampled: false });
+    await client.close();
+    await server.close();
   });
 
   it('says what a server without guided decoding says', () =>

@@ -5,39 +5,28 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { createTRPCClient, httpLink } from '@trpc/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runLoss } from '../../commands/loss';
-import { systemAmbient } from '../../core/ambient';
 import type { BatchLine } from '../../core/batch/line';
 import { parseBatchLine } from '../../core/batch/parse';
-import { transformer } from '../../core/transformer';
-import { parseEnvironment } from '../../env';
 import { silentLogger } from '../../observability/logger';
-import type { AppRouter } from '../../routers/app-router';
-import { readServerFile } from '../../server-file';
-import { type Studio, startStudio } from '../../studio';
+import { packageRoot, type StartedStudio, startedStudio } from '../../testing/started-studio';
 import { EmbeddedBackend } from '../embedded/embedded-backend';
 import { decodeGguf } from '../gguf/read';
 import { writeCheckpoint } from '../gguf/to-checkpoint';
 import { encodeGguf } from '../gguf/write';
 import { startTwinProcess, type TwinProcess, type TwinStart } from '../testing/twin/twin-process';
 
-const packageRoot = fileURLToPath(new URL('../../..', import.meta.url));
 const TUTORIAL = join(packageRoot, 'samples', 'models', 'tutorial.gguf');
 /** llama.cpp computes both sides, in batches of other sizes. Other weights differ by tenths and more. */
 const CLOSE = 1e-3;
 /** Limit against hanging. */
 const HANG_MS = 300_000;
 
-type Client = ReturnType<typeof createTRPCClient<AppRouter>>;
-
 describe('the main job on twins', { timeout: HANG_MS }, () => {
   let folder: string;
-  let studio: Studio;
-  let client: Client;
-  let server: { url: string; token: string };
+  let studio: StartedStudio;
+  let client: StartedStudio['client'];
   let twin: TwinProcess;
   const teachers = new Map<string, EmbeddedBackend>();
   const twins: TwinProcess[] = [];
@@ -58,24 +47,8 @@ describe('the main job on twins', { timeout: HANG_MS }, () => {
     }));
     await writeFile(next, encodeGguf({ ...file, tensors }));
     await writeCheckpoint(join(folder, 'tokenizer'), file);
-    studio = await startStudio({
-      environment: parseEnvironment({ STUDIO_DATA_DIR: join(folder, 'data'), PORT: '0', PATH: process.env.PATH }),
-      ambient: systemAmbient(),
-      logger: silentLogger,
-      packageRoot,
-      development: false,
-      withPages: false,
-      onFatal: (error) => {
-        throw error;
-      },
-    });
-    const started = await readServerFile(join(folder, 'data'));
-    if (!started) throw new Error('server.json is missing');
-    server = started;
-    const headers = { authorization: `Bearer ${server.token}` };
-    client = createTRPCClient<AppRouter>({
-      links: [httpLink({ url: `${server.url}/api/trpc`, transformer, headers })],
-    });
+    studio = await startedStudio(join(folder, 'data'));
+    client = studio.client;
     // As the twin calls its first weights, and as the updates below call the others.
     for (const [label, modelPath] of [
       ['default', TUTORIAL],
@@ -110,16 +83,10 @@ describe('the main job on twins', { timeout: HANG_MS }, () => {
     const wanted = { skill, dataset: 'tutorial', backend, tasks, groupSize: 4, seed: 3, temperature };
     return (await client.runs.start.mutate(wanted)).runId;
   };
-  const ended = async (runId: string) => {
-    const status = async () => (await client.runs.get.query({ runId })).status;
-    await expect.poll(status, { timeout: HANG_MS, interval: 50 }).toBe('completed');
-    const rows = (await client.runs.get.query({ runId })).groups.flatMap(({ trajectories }) => trajectories);
-    expect(rows.flatMap(({ errorMessage }) => errorMessage ?? [])).toEqual([]);
-    return rows;
-  };
+  const ended = (runId: string) => studio.ended(runId, HANG_MS);
   const exported = async (runId: string, all = false): Promise<BatchLine[]> => {
-    const headers = { authorization: `Bearer ${server.token}` };
-    const response = await fetch(`${server.url}/api/runs/${runId}/export${all ? '?all=true' : ''}`, { headers });
+    const { url, headers } = studio;
+    const response = await fetch(`${url}/api/runs/${runId}/export${all ? '?all=true' : ''}`, { headers });
     const text = await response.text();
     await writeFile(join(folder, `${runId}.jsonl`), text);
     return text

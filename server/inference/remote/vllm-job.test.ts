@@ -2,18 +2,10 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { createTRPCClient, httpLink } from '@trpc/client';
 import { describe, expect, it } from 'vitest';
 import { runLoss } from '../../commands/loss';
-import { systemAmbient } from '../../core/ambient';
-import { decodeTokens } from '../../core/tokens/wire';
-import { transformer } from '../../core/transformer';
-import { parseEnvironment } from '../../env';
 import { silentLogger } from '../../observability/logger';
-import type { AppRouter } from '../../routers/app-router';
-import { readServerFile } from '../../server-file';
-import { startStudio } from '../../studio';
+import { expectNumbersOf, packageRoot, startedStudio } from '../../testing/started-studio';
 import { EmbeddedBackend } from '../embedded/embedded-backend';
 import { decodeGguf } from '../gguf/read';
 import { writeCheckpoint } from '../gguf/to-checkpoint';
@@ -21,7 +13,6 @@ import { startVllm } from '../testing/real-servers';
 import { widenHeads } from '../testing/wide-heads';
 
 const program = process.env.STUDIO_TEST_VLLM ?? '';
-const packageRoot = fileURLToPath(new URL('../../..', import.meta.url));
 const modelPath = join(packageRoot, 'samples', 'models', 'tutorial.gguf');
 const CONTEXT = 512;
 const TASKS = 4;
@@ -41,26 +32,10 @@ describe.skipIf(program === '')('the main job on a real vLLM', () => {
     await writeCheckpoint(checkpoint, decodeGguf(await readFile(modelPath), modelPath));
     await widenHeads(checkpoint);
     const server = await startVllm(program, checkpoint, { contextLength: CONTEXT });
-    const studio = await startStudio({
-      environment: parseEnvironment({ STUDIO_DATA_DIR: dataDir, PORT: '0', PATH: process.env.PATH }),
-      ambient: systemAmbient(),
-      logger: silentLogger,
-      packageRoot,
-      development: false,
-      withPages: false,
-      onFatal: (error) => {
-        throw error;
-      },
-    });
+    const { client, url, headers, ended, tokensOf, stop } = await startedStudio(dataDir);
     const options = { name: 'teacher', modelPath, threads: 1, logger: silentLogger, maxSequences: 2 };
     const teacher = await EmbeddedBackend.open(options);
     try {
-      const file = await readServerFile(dataDir);
-      if (!file) throw new Error('server.json is missing');
-      const headers = { authorization: `Bearer ${file.token}` };
-      const client = createTRPCClient<AppRouter>({
-        links: [httpLink({ url: `${file.url}/api/trpc`, transformer, headers })],
-      });
       const added = await client.backends.add.mutate({ name: 'remote', kind: 'auto', urls: [server.url] });
       expect(added.checks[0]).toMatchObject({ kind: 'vllm', ok: true });
       expect(added.checks[0]?.capabilities).toMatchObject({
@@ -77,12 +52,8 @@ describe.skipIf(program === '')('the main job on a real vLLM', () => {
       const run = async (backend: string) => {
         const wanted = { skill: 'tutorial', dataset: 'tutorial', backend, tasks: TASKS, groupSize: GROUP, seed: 3 };
         const { runId } = await client.runs.start.mutate(wanted);
-        await expect
-          .poll(async () => (await client.runs.get.query({ runId })).status, { timeout: HANG_MS, interval: 500 })
-          .toBe('completed');
-        const rows = (await client.runs.get.query({ runId })).groups.flatMap((group) => group.trajectories);
+        const rows = await ended(runId, HANG_MS);
         expect(rows).toHaveLength(TASKS * GROUP);
-        expect(rows.filter((row) => row.status === 'failed').map((row) => row.errorMessage)).toEqual([]);
         return { runId, rows };
       };
       const remote = await run('remote');
@@ -97,21 +68,7 @@ describe.skipIf(program === '')('the main job on a real vLLM', () => {
         const detail = await client.trajectories.get.query({ trajectoryId: row.trajectoryId });
         for (const { logprobKind, approximate } of detail.sequences)
           expect({ logprobKind, approximate }).toEqual({ logprobKind: 'raw', approximate: false });
-        const response = await fetch(`${file.url}/api/trajectories/${row.trajectoryId}/tokens?sequence=0`, { headers });
-        const tokens = decodeTokens(await response.arrayBuffer());
-        // What is stored is what llama.cpp says of these very ids, turn by turn; between the turns there are no numbers.
-        for (let start = 0; start < tokens.ids.length; ) {
-          let end = start;
-          while (end < tokens.ids.length && tokens.mask[end] === 1) end++;
-          if (end > start) {
-            const pair = { promptIds: tokens.ids.slice(0, start), completionIds: tokens.ids.slice(start, end) };
-            const [scored] = await teacher.getLogprobs([pair]);
-            for (const [k, value] of (scored?.logprobs ?? []).entries())
-              expect(Math.abs(value - (tokens.logprobs[start + k] ?? Number.NaN))).toBeLessThan(1e-3);
-            sampledTokens += end - start;
-          } else expect(tokens.logprobs[start]).toBeNaN();
-          start = Math.max(end, start + 1);
-        }
+        sampledTokens += await expectNumbersOf(teacher, await tokensOf(row.trajectoryId));
       }
       expect(sampledTokens).toBeGreaterThan(TASKS * GROUP);
 
@@ -123,14 +80,14 @@ describe.skipIf(program === '')('the main job on a real vLLM', () => {
       const job = await client.runs.scoreStatus.query({ runId });
       expect(job).toMatchObject({ status: 'succeeded', error: null });
       const batch = join(folder, 'batch.jsonl');
-      await writeFile(batch, await (await fetch(`${file.url}/api/runs/${runId}/export`, { headers })).text());
+      await writeFile(batch, await (await fetch(`${url}/api/runs/${runId}/export`, { headers })).text());
       const loss = await runLoss(batch, { denominator: 'old', klCoef: 0 });
       expect(Math.abs(loss.ratio_mean - 1)).toBeLessThan(1e-4);
       expect(loss).toMatchObject({ clip_fraction: 0, clamped: 0 });
       expect(loss.masked_tokens).toBe(sampledTokens);
     } finally {
       await teacher.close();
-      await studio.stop();
+      await stop();
       await server.stop();
       await rm(folder, { recursive: true, force: true });
     }

@@ -344,6 +344,12 @@ describe('generation on vLLM', () => {
     }
   });
 
+  it('has no end token where an engine that ended at once gave no ids', async () => {
+    server.handlers[GENERATE] = generated({ finish_reason: 'stop', token_ids: [], logprobs: { content: [] } });
+    const nothing = await vllm.generate(http, TOKENS, call());
+    expect(nothing).toMatchObject({ finish: 'eos', endTokenSampled: false, ids: { length: 0 } });
+  });
+
   it('gives what a stopped generation has, nothing included', async () => {
     server.handlers[GENERATE] = generated({ finish_reason: 'abort' });
     expect(await vllm.generate(http, TOKENS, call())).toMatchObject({ finish: 'aborted' });
