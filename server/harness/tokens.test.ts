@@ -39,24 +39,23 @@ describe('the tokens of a trajectory', () => {
 
   it('start afresh after an aborted generation, in every column', async () => {
     const first = testEngine(({ attempt }) => (attempt === 1 ? { text: 'Thought: one', delayMs: 60_000 } : answer(8)));
-    const running = first.one();
+    const prompt = first.prompt();
+    const job = {
+      ...prompt,
+      makeEnv: () => prompt.makeEnv(0),
+      trajectoryId: 'trj_test',
+      sessionId: 'ses_test',
+      runId: null,
+      seed: 1,
+      deadlineMs: 60_000,
+    };
+    const running = first.engine.run({ ...job, fresh: true });
     await untilTrue(() => first.backend.requests.length === 1);
     await first.engine.close();
     await expect(running).rejects.toThrow('closing');
-    const [sessionId] = [...first.store.sessions.keys()];
 
     const second = testEngine(({ attempt }) => (attempt === 1 ? answer(8) : 'never'), { memory: first.store });
-    const prompt = second.prompt();
-    const session = await second.engine.run({
-      ...prompt,
-      trajectoryId: 'trj_test',
-      sessionId: sure(sessionId),
-      runId: null,
-      seed: 1,
-      fresh: false,
-      makeEnv: () => prompt.makeEnv(0),
-      deadlineMs: 60_000,
-    });
+    const session = await second.engine.run({ ...job, fresh: false });
     const log = await session.getEvents();
     expect(eventsOf(log, 'generation.started').map((event) => event.data.attempt)).toEqual([1, 2]);
     const sequence = sure(sequencesOf(session)[0]);
