@@ -26,7 +26,7 @@ describe('the staleness limit of a run', () => {
       const dropped = outdatedRule({ limit: 0, older }, line, redone)(of('3'));
       expect(dropped).toBeInstanceOf(Cancelled);
       expect(dropped).not.toBeInstanceOf(Outdated);
-      expect(dropped?.message).toContain('weights 3, 1 updates ago; this run takes at most 0');
+      expect(dropped?.message).toContain('weights 3, 1 update ago; this run takes at most 0');
     }
   });
 

@@ -24,7 +24,7 @@ export function outdatedRule(
     if (!staleness || oldest === undefined) return null;
     const behind = versions.updatesSince(oldest);
     if (behind <= staleness.limit) return null;
-    const sentence = `Its first tokens came from weights ${oldest}, ${behind} updates ago; this run takes at most ${staleness.limit}.`;
+    const sentence = `Its first tokens came from weights ${oldest}, ${behind} ${behind === 1 ? 'update' : 'updates'} ago; this run takes at most ${staleness.limit}.`;
     return staleness.older === 'redo' && redone < MOST_REDONE ? new Outdated(sentence) : new Cancelled(sentence);
   };
 }
