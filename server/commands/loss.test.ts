@@ -120,6 +120,10 @@ describe('studio loss', () => {
     await expect(
       lossOf([line('t1', { logprob_kind: 'constrained', policy_logprobs: null })], { assumeOnPolicy: true }),
     ).rejects.toThrow(/kind constrained/);
+    // Turns of more than one kind, or a server that does not say.
+    await expect(lossOf([line('t1', { logprob_kind: 'unknown' })], { denominator: 'old' })).rejects.toThrow(
+      /kind unknown/,
+    );
     expect((await lossOf(sampled)).masked_tokens).toBe(1);
     expect((await lossOf([line('t1', { logprob_kind: 'raw' })], { denominator: 'old' })).ratio_mean).toBe(1);
   });

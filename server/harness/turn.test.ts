@@ -62,7 +62,14 @@ describe('an answer of a backend', () => {
   it('with a number that is no log-probability is refused with position and value', () => {
     for (const value of [Number.NaN, -9999, -3.4e38, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0.5]) {
       const logprobs = Float32Array.of(-1, value);
-      expect(() => read(generated(['a', 'b'], { logprobs }))).toThrow(/at token 41 of trajectory trj_7/);
+      expect(() => read(generated(['a', 'b'], { logprobs }))).toThrow(
+        expect.objectContaining({
+          message: expect.stringContaining(
+            `The log-probability ${Math.fround(value)} at token 41 of trajectory trj_7 is none`,
+          ),
+          details: { position: 41, value: Math.fround(value) },
+        }),
+      );
     }
     const logprobs = Float32Array.of(-1, Number.NaN);
     // A backend that cannot score: the token stays without a number, and its sequence is approximate.

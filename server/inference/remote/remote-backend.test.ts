@@ -527,6 +527,25 @@ describe('an interruption from elsewhere', () => {
     }
   });
 
+  it('leaves numbers of the kind that all of them are, else of one that nobody may count on', async () => {
+    const kindOf = async (first: GenerationPiece, second: GenerationPiece) => {
+      const { logprobKind, logprobs } = await through([
+        { ...first, logprobs: new Float32Array(first.ids.length).fill(-1) },
+        { ...second, logprobs: new Float32Array(second.ids.length).fill(-2) },
+      ]).done;
+      expect([...logprobs]).toEqual([...Array(first.ids.length).fill(-1), ...Array(second.ids.length).fill(-2)]);
+      return logprobKind;
+    };
+    const sampled = { ...piece('one', 'aborted'), logprobKind: 'sampled' as const };
+    expect(await kindOf(sampled, { ...piece('two', 'eos'), logprobKind: 'sampled' })).toBe('sampled');
+    expect(await kindOf(sampled, piece('two', 'eos'))).toBe('unknown');
+    expect(await kindOf(piece('one', 'aborted'), { ...piece('two', 'eos'), logprobKind: 'constrained' })).toBe(
+      'unknown',
+    );
+    expect(await kindOf(sampled, piece('', 'eos'))).toBe('sampled');
+    expect(await kindOf(piece('', 'aborted'), { ...piece('two', 'eos'), logprobKind: 'sampled' })).toBe('sampled');
+  });
+
   it('after the last token is the end', async () => {
     const { done, asked } = through([piece('0123456789', 'aborted')]);
     expect(await done).toMatchObject({ finish: 'length', ids: { length: 10 } });

@@ -157,6 +157,25 @@ describe('a generation on SGLang', () => {
     await server.close();
   });
 
+  it('has raw numbers at temperature 1 and greedy only, and without a constraint', async () => {
+    const constraint: Constraint = { kind: 'choice', choices: ['a', 'b'] };
+    for (const [temperature, kind] of [
+      [1, 'raw'],
+      [0, 'raw'],
+      [0.6, 'sampled'],
+      [1.5, 'sampled'],
+    ] as const) {
+      const { ids, logprobs, logprobKind } = await generate({ temperature });
+      expect(logprobKind).toBe(kind);
+      expect((await generate({ temperature, constraint })).logprobKind).toBe('constrained');
+      const call = { promptIds, completionIds: ids, alternatives: 0, entropy: false };
+      const raw = await sglang.score?.(http, facts, call);
+      const apart = Math.max(...logprobs.map((value, k) => Math.abs(value - (raw?.logprobs[k] ?? Number.NaN))));
+      if (kind === 'raw') expect(apart).toBeLessThan(1e-3);
+      else expect(apart).toBeGreaterThan(1e-2);
+    }
+  });
+
   it('refuses numbers that are of other tokens', () => {
     const ids = Int32Array.of(5, 6);
     const read = (value: unknown) => () => readTriples(http, 'output_token_logprobs', value, ids);
