@@ -6,7 +6,17 @@ import type { Page, TaskView } from '../../server/core/views';
 import type { JsonObject } from '../../server/core/vocabulary';
 import type { Queryable, Tx } from '../connection';
 import { isUniqueViolation } from '../database-errors';
-import { backendKeys, backends, datasets, runs, skills, skillVersions, tasks, weightUpdates } from '../schema';
+import {
+  backendKeys,
+  backends,
+  datasets,
+  runs,
+  serverLabels,
+  skills,
+  skillVersions,
+  tasks,
+  weightUpdates,
+} from '../schema';
 import { decodePositionCursor, pageSize } from './paging';
 
 export interface SkillVersionRow {
@@ -277,5 +287,6 @@ export async function removeBackend(tx: Tx, { backendId, name }: { backendId: st
   if (used) throw new Conflict(`The backend ${name} cannot be removed: the run ${used.name} was made with it.`);
   await tx.delete(backendKeys).where(eq(backendKeys.backendId, backendId));
   await tx.delete(weightUpdates).where(eq(weightUpdates.backendId, backendId));
+  await tx.delete(serverLabels).where(eq(serverLabels.backendId, backendId));
   await tx.delete(backends).where(eq(backends.id, backendId));
 }

@@ -7,6 +7,7 @@ import { CONTROL, keepKeysOf, listBackendKeys, removeBackendKey, saveBackendKey 
 import { getBackend, listBackends, removeBackend, saveBackend, setBackendPaused } from './catalog';
 import { requeueTrajectory } from './give-back';
 import { getRun } from './runs';
+import { keepServerLabel, serverLabel } from './server-labels';
 import { claimTrajectories } from './trajectories';
 import { getTrajectory } from './trajectory-views';
 import {
@@ -72,6 +73,20 @@ describeOnBothDatabases('what belongs to a backend', (open) => {
     expect(await keys()).toEqual(['control 6']);
     expect(await database.db.transaction((tx) => removeBackendKey(tx, { backendId, url: CONTROL }))).toBe(true);
     expect(await keys()).toEqual([]);
+  });
+
+  it('keeps the label of a server as it was given last, for one start of it', async () => {
+    const one = { backendId, url: 'http://one:8000', fingerprint: 'first start' };
+    expect(await serverLabel(database.db, one)).toBeNull();
+    await keepServerLabel(database.db, { ...one, version: 'v1' });
+    await keepServerLabel(database.db, { ...one, version: 'v2' });
+    expect(await serverLabel(database.db, one)).toBe('v2');
+    expect(await serverLabel(database.db, { ...one, url: 'http://two:8000' })).toBeNull();
+    const again = { ...one, fingerprint: 'second start' };
+    expect(await serverLabel(database.db, again)).toBeNull();
+    await keepServerLabel(database.db, { ...again, version: 'v3' });
+    expect(await serverLabel(database.db, one)).toBeNull();
+    expect(await serverLabel(database.db, again)).toBe('v3');
   });
 
   it('numbers weight updates, lets one go on at a time and takes an abandoned one for failed', async () => {
@@ -197,6 +212,7 @@ describeOnBothDatabases('what belongs to a backend', (open) => {
     const { id } = await getBackend(database.db, 'remote');
     await database.db.transaction(async (tx) => {
       await saveBackendKey(tx, { backendId: id, url: null, ciphertext: Uint8Array.of(1), nowMs: 1 });
+      await keepServerLabel(tx, { backendId: id, url: 'http://one:8000', fingerprint: 'start', version: 'v1' });
       await removeBackend(tx, { backendId: id, name: 'remote' });
     });
     expect((await listBackends(database.db)).map(({ name }) => name)).not.toContain('remote');

@@ -1,6 +1,6 @@
 /** What belongs to a backend beside its settings: the keys of its servers, sealed, and the weights it was given. */
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, integer, pgTable, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
+import { bigint, boolean, integer, pgTable, primaryKey, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { WeightSource } from '../../server/core/inference';
 import { backends } from './catalog';
 import { bytea, json } from './column-types';
@@ -47,4 +47,19 @@ export const weightUpdates = pgTable(
     uniqueIndex('weight_updates_by_number').on(t.backendId, t.number),
     uniqueIndex('weight_updates_running').on(t.backendId).where(sql`status = 'running'`),
   ],
+);
+
+/** What a server was given that keeps no label of its weights itself. */
+export const serverLabels = pgTable(
+  'server_labels',
+  {
+    backendId: text('backend_id')
+      .notNull()
+      .references(() => backends.id),
+    url: text('url').notNull(),
+    /** Tells this start of the server from another, which has its first weights again. */
+    fingerprint: text('fingerprint').notNull(),
+    version: text('version').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.backendId, t.url] })],
 );

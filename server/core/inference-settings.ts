@@ -82,8 +82,6 @@ export const remoteSettingsSchema = z.object({
   maxInFlight: z.int().positive().max(65_536).optional(),
   /** Tokens (prompt and those to sample) in flight with each server. */
   tokensInFlight: z.int().positive().optional(),
-  /** What sampled tokens' numbers are, where the servers cannot be asked. */
-  logprobs: z.enum(LOGPROB_KINDS).optional(),
   check: backendCheckSchema.optional(),
 });
 export type RemoteSettings = z.infer<typeof remoteSettingsSchema>;

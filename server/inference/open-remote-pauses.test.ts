@@ -168,6 +168,8 @@ describe('an update that was cut off', () => {
     const updates: StoredUpdates = {
       unfinished: async () => ({ ...found, goesOn: kept.goesOn }),
       settled: async () => void kept.settled++,
+      labelOf: async () => null,
+      keepLabel: async () => {},
     };
     return { kept, updates };
   };

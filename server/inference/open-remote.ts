@@ -50,8 +50,8 @@ export function openRemote(options: OpenRemoteOptions): ReplicaRouter {
 }
 
 function sourceOf(url: string, options: OpenRemoteOptions): ReplicaSource {
-  const { name, kind, settings, keyFor, controlKey, logger, ambient } = options;
-  const { model, tokenizer, contextLength, maxInFlight, logprobs, check } = settings;
+  const { name, kind, settings, keyFor, controlKey, updates, logger, ambient } = options;
+  const { model, tokenizer, contextLength, maxInFlight, check } = settings;
   const protocol = protocolsWith(controlKey)[kind];
   const key = keyFor(url);
   const checked = check?.capabilities ?? null;
@@ -69,8 +69,9 @@ function sourceOf(url: string, options: OpenRemoteOptions): ReplicaSource {
         maxInFlight: maxInFlight ?? checked?.maxInFlight ?? IN_FLIGHT,
         logger,
         ambient,
+        ...(updates && { labels: updates }),
         // Its context is what it says now, and what was said for it only where it does not tell.
-        capabilities: { ...checked, contextLength, ...(logprobs && { logprobs }) },
+        capabilities: { ...checked, contextLength },
         onRestart: () => options.onRestart?.(),
       });
       if (check?.url === url && check.fingerprint !== backend.fingerprint) options.onRestart?.();

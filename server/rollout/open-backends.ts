@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../db/connection';
 import { type BackendRow, getBackend } from '../../db/queries/catalog';
+import { keepServerLabel, serverLabel } from '../../db/queries/server-labels';
 import { settleWeightUpdates, succeededVersions, unfinishedUpdate } from '../../db/queries/weight-updates';
 import { isTransient } from '../core/errors';
 import type { InferenceBackend, WeightUpdate } from '../inference/backend';
@@ -179,6 +180,8 @@ export class OpenBackends {
         const named = before.map((earlier) => ({ ...earlier, source: sourceOf(earlier.source) }));
         return { update: { version, source: sourceOf(source), inFlight }, before: named, goesOn };
       },
+      labelOf: (url, fingerprint) => serverLabel(database.db, { backendId, url, fingerprint }),
+      keepLabel: (url, fingerprint, version) => keepServerLabel(database.db, { backendId, url, fingerprint, version }),
       settled: () => database.db.transaction((tx) => settleWeightUpdates(tx, { backendId, nowMs: ambient.now() })),
     };
   }

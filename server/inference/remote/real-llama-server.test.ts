@@ -17,6 +17,7 @@ import { createHttpClient, type HttpClient } from './http-client';
 import { llamaServer } from './llama-server';
 import { complete } from './llama-server-wire';
 import type { ServerFacts } from './protocol';
+import type { StoredLabels } from './remembered-label';
 import { RemoteBackend } from './remote-backend';
 
 const program = process.env.STUDIO_TEST_LLAMA_SERVER ?? '';
@@ -45,7 +46,7 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
     servers.push(server);
     return server;
   };
-  const open = (at = url, model: string | null = null) =>
+  const open = (at = url, model: string | null = null, labels?: StoredLabels) =>
     RemoteBackend.open({
       name: 'llama',
       url: at,
@@ -56,6 +57,7 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
       logger: silentLogger,
       ambient: systemAmbient(),
       capabilities: { seeded: true, entropy: true },
+      ...(labels && { labels }),
     });
 
   beforeAll(async () => {
@@ -223,7 +225,8 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
 
     it('stops working on a request that is given up', async () => {
       const stop = new AbortController();
-      const constraint = { kind: 'grammar' as const, grammar: 'root ::= [a-z]+' };
+      // None of them may end by itself before it is given up.
+      const constraint = { kind: 'grammar' as const, grammar: 'root ::= [a-z]{600}' };
       const running = Array.from({ length: SLOTS }, () => generate({ constraint, maxTokens: 900 }, stop.signal));
       const settled = Promise.allSettled(running);
       await expect.poll(busySlots, { interval: 5 }).toBeGreaterThan(0);
@@ -262,7 +265,13 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
 
     it('uses no prompt of the old weights after an adapter was turned on', async () => {
       const other = await start([...EXACT, '--lora-scaled', `${loraPath}:0`, '--cache-ram', '0']);
-      const changing = await open(other.url);
+      const kept: string[] = [];
+      const labels: StoredLabels = {
+        labelOf: async (...of) =>
+          kept.find((label) => label.startsWith(of.join(' ')))?.slice(of.join(' ').length + 1) ?? null,
+        keepLabel: async (...label) => void kept.unshift(label.join(' ')),
+      };
+      const changing = await open(other.url, null, labels);
       const draws = () =>
         changing.generate(
           Array.from({ length: 3 * SLOTS }, (_, seed) => ({
@@ -290,6 +299,9 @@ describe.skipIf(program === '')('a real llama-server', { timeout: 300_000 }, () 
       }
       await client.close();
       await changing.close();
+      const opened = await open(other.url, null, labels);
+      expect(await opened.weightVersion()).toBe('next');
+      await opened.close();
     });
 
     it('offers no new weights without adapters, and no embeddings without --embeddings', async () => {

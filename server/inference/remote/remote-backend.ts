@@ -28,6 +28,7 @@ import { toResult } from './generation-result';
 import { createHttpClient, type HttpClient } from './http-client';
 import { KnownServer } from './known-server';
 import type { ServerFacts, ServerProtocol } from './protocol';
+import type { StoredLabels } from './remembered-label';
 import { scoreAgain, scoreThrough } from './score-again';
 import { scorePairs } from './score-pairs';
 import { untilAborted } from './serving-gate';
@@ -50,6 +51,8 @@ export interface RemoteOptions {
   ambient: Ambient;
   /** From the stored check; what is absent is taken from the server's own words, or as offered. */
   capabilities?: Partial<BackendCapabilities> | null;
+  /** Where the labels of servers that keep none are kept; without it they are forgotten when this backend is closed. */
+  labels?: StoredLabels;
   /** The server was started again, or serves another model: a stored check is out of date. */
   onRestart?: (facts: ServerFacts) => void;
 }
@@ -77,7 +80,7 @@ export class RemoteBackend implements InferenceBackend {
     this.name = options.name;
     this.#options = options;
     this.#server = server;
-    this.#weights = new WeightControl(server, logger);
+    this.#weights = new WeightControl(server, logger, options.labels ?? null);
     this.#constraints = new ConstraintWatch(server.called);
     this.#idPrefix = Math.floor(ambient.random() * 36 ** 8)
       .toString(36)
@@ -97,7 +100,9 @@ export class RemoteBackend implements InferenceBackend {
     const contextLength = capabilities?.contextLength ?? null;
     try {
       const server = await KnownServer.open({ http, protocol, model, contextLength, tokenizerFolder, ambient });
-      return new RemoteBackend(options, server);
+      const backend = new RemoteBackend(options, server);
+      await backend.#weights.open();
+      return backend;
     } catch (error) {
       await http.close();
       throw error;

@@ -9,6 +9,7 @@ import { startTensorrtTwin } from '../testing/twin/tensorrt';
 import type { Twin } from '../testing/twin/twin';
 import { TwinFixture } from '../testing/twin/twin-fixture';
 import { createHttpClient } from './http-client';
+import type { StoredLabels } from './remembered-label';
 import type { RemoteBackend } from './remote-backend';
 import { sglang } from './sglang';
 import { tensorrtLlm, tensorrtLlmWithControl } from './tensorrt-llm';
@@ -221,6 +222,45 @@ describe('on trtllm-serve', () => {
     expect(fresh.weightVersions).toEqual([{ version: 'v2', start: 0, end: fresh.ids.length }]);
     await expectMadeBy(fixture.next, fresh, 0, fresh.ids.length);
     await twin.close();
+  });
+
+  it('names the weights of a server that keeps no label also when it is opened anew, until the server is started again', async () => {
+    const kept = new Map<string, { fingerprint: string; version: string }>();
+    const labels: StoredLabels = {
+      labelOf: async (url, fingerprint) => {
+        const label = kept.get(url);
+        return label?.fingerprint === fingerprint ? label.version : null;
+      },
+      keepLabel: async (url, fingerprint, version) => void kept.set(url, { fingerprint, version }),
+    };
+    const options = {
+      protocol: tensorrtLlmWithControl(CONTROL),
+      tokenizerFolder: fixture.tokenizer,
+      labels,
+    };
+    const twin = await startTensorrtTwin({ modelPath: fixture.tiny, controlKey: CONTROL });
+    const before = await fixture.backendOn(twin, options);
+    const cut = { update: external('v2'), before: [] };
+    // It was given nothing yet: an update that was cut off was one of an earlier start of the server.
+    await before.settle(cut);
+    expect(await before.weightVersion()).toBe('tiny');
+    await before.updateWeights(external('v1'));
+    await before.close();
+
+    const after = await fixture.backendOn(twin, options);
+    expect((await generate(after)).weightVersions[0]?.version).toBe('v1');
+    await expect(after.settle(cut)).rejects.toThrow('nobody can say whether those of v2 are in');
+    expect(after.trouble()).toContain('It stays paused');
+    await after.updateWeights(external('v3'));
+    expect((await generate(after)).weightVersions[0]?.version).toBe('v3');
+
+    const [label] = kept.values();
+    await twin.close();
+    const again = await startTensorrtTwin({ modelPath: fixture.tiny, controlKey: CONTROL });
+    // As if it had come back at the same address.
+    if (label) kept.set(again.url, label);
+    expect(await (await fixture.backendOn(again, options)).weightVersion()).toBe('tiny');
+    await again.close();
   });
 
   it('fails the update when the old cache still answers, or the control key is another', async () => {

@@ -8,6 +8,7 @@ import type { Logger } from '../../observability/logger';
 import type { UnfinishedUpdate, WeightUpdate } from '../backend';
 import type { KnownServer } from './known-server';
 import type { WeightRoutes } from './protocol';
+import { RememberedLabel, type StoredLabels } from './remembered-label';
 import { behindName } from './server-name';
 import { fitName } from './server-words';
 import { ServingGate, untilAborted } from './serving-gate';
@@ -40,13 +41,13 @@ export class WeightControl {
   readonly #logger: Logger;
   readonly #label = new WeightLabel(() => this.#ask());
   #weights: WeightRoutes | null;
-  /** Of a server that keeps no label. */
-  #remembered: string | null = null;
+  readonly #remembered: RememberedLabel;
   #busy: string | null = null;
   /** Who closed the gate for longer than one call. */
   #paused: 'operator' | 'failure' | null = null;
 
-  constructor(server: KnownServer, logger: Logger) {
+  constructor(server: KnownServer, logger: Logger, stored: StoredLabels | null) {
+    this.#remembered = new RememberedLabel(server, stored);
     this.#known = server;
     this.#logger = logger;
     this.#weights = server.protocol.weights(server.facts);
@@ -56,10 +57,15 @@ export class WeightControl {
   use(weights: WeightRoutes | null, startedAgain: boolean): void {
     this.#weights = weights;
     if (!startedAgain) return;
-    this.#remembered = null;
+    this.#remembered.forget();
     if (this.#paused !== 'failure') return;
     this.#paused = null;
     this.gate.open();
+  }
+
+  /** Before anybody asks for the label. */
+  async open(): Promise<void> {
+    if (!this.readsLabel) await this.#remembered.load();
   }
 
   /** Whether the server is asked for the label; else it cannot change behind our back. */
@@ -69,7 +75,7 @@ export class WeightControl {
 
   /** Read after this call. */
   version(): Promise<string> {
-    return this.readsLabel ? this.#label.fresh() : Promise.resolve(this.#remembered ?? this.#known.facts.modelName);
+    return this.readsLabel ? this.#label.fresh() : Promise.resolve(this.#remembered.get());
   }
 
   /** Throws Invalid, Conflict or Unavailable; the sentence says which weights serve, or that the server stays paused. */
@@ -78,6 +84,8 @@ export class WeightControl {
     const weights = this.#checked(update);
     await this.#alone(`Its weights are being updated to ${version}`, async () => {
       const old = await this.version();
+      // What is cut off here leaves a trace of this start of the server: see #makeSure.
+      if (!this.readsLabel) await this.#remembered.set(old);
       const reason = this.gate.closed;
       this.gate.close(`${this.#known.called} takes the weights ${version}.`);
       let at: Step = 'pause';
@@ -207,6 +215,8 @@ export class WeightControl {
       throw new Unavailable(
         `nobody can say whether the tensors that a trainer moved for ${version} are in, as its label is still ${label}.`,
       );
+    if (!this.readsLabel && (await this.#remembered.wasGiven()))
+      throw new Unavailable(`it keeps no label of its weights, and nobody can say whether those of ${version} are in.`);
     await weights.restore?.(this.#known.http, unfinished);
     await weights.flush(this.#known.http);
   }
@@ -214,7 +224,7 @@ export class WeightControl {
   async #stamp(weights: WeightRoutes, version: string): Promise<void> {
     await weights.stamp(this.#known.http, version);
     if (weights.keepsLabel === false) {
-      this.#remembered = version;
+      await this.#remembered.set(version);
       return;
     }
     const now = await this.#label.fresh();

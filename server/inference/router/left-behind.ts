@@ -5,12 +5,13 @@
 import { Unavailable } from '../../core/errors';
 import type { Logger } from '../../observability/logger';
 import type { UnfinishedUpdate } from '../backend';
+import type { StoredLabels } from '../remote/remembered-label';
 import { isRepeatable } from './failures';
 import type { OpenServer } from './open-server';
 import type { Replica } from './replica';
 
 /** Where that is kept. */
-export interface StoredUpdates {
+export interface StoredUpdates extends StoredLabels {
   /** `goesOn`: a process works on it still. Null: nothing was left half done. */
   unfinished(): Promise<(UnfinishedUpdate & { goesOn: boolean }) | null>;
   /** Every server of the backend was made sure of. */
