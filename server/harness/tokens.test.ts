@@ -151,18 +151,32 @@ describe('the tokens of a trajectory', () => {
     expect(textOfKind(session, 'observation')).toBe(' 8\n');
   });
 
-  it('name the step that sampled them or caused them, and the weights', async () => {
-    const { one } = testEngine(({ turn }) => (turn === 0 ? call('double', { n: 4 }) : answer(8)));
+  it('name the step that sampled them or caused them, and the weights, also where these changed in a turn', async () => {
+    const { one } = testEngine(({ turn }) =>
+      turn === 0
+        ? {
+            text: call('double', { n: 4 }),
+            weights: (n) => [
+              { version: 'w1', start: 0, end: 5 },
+              { version: 'w2', start: 5, end: n },
+            ],
+          }
+        : { text: answer(8), weights: (n) => [{ version: 'w3', start: 0, end: n }] },
+    );
     const { session } = await one();
     const sequence = sure(sequencesOf(session)[0]);
     expect([...new Set(sequence.stepIndex)]).toEqual([-1, 0, 1]);
-    const sampled = [...sequence.mask].map((m, k) => (m === 1 ? k : -1)).filter((k) => k >= 0);
-    for (const { start, end, version } of sequence.weightVersions) {
-      expect(version).toBe('w1');
-      for (let k = start; k < end; k++) expect(sequence.mask[k]).toBe(1);
+    const labels = new Array<string | null>(sequence.ids.length).fill(null);
+    for (const { start, end, version } of sequence.weightVersions) labels.fill(version, start, end);
+    let ofTurn = 0;
+    for (const [k, sampled] of sequence.mask.entries()) {
+      const step = sequence.stepIndex[k];
+      ofTurn = sampled === 1 && sequence.mask[k - 1] === 1 ? ofTurn + 1 : 0;
+      expect(labels[k]).toBe(sampled === 0 ? null : step === 1 ? 'w3' : ofTurn < 5 ? 'w1' : 'w2');
     }
-    const covered = sequence.weightVersions.reduce((sum, { start, end }) => sum + end - start, 0);
-    expect(covered).toBe(sampled.length);
+    expect(session.state.weightVersions).toEqual(['w1', 'w2', 'w3']);
+    const turns = eventsOf(await session.getEvents(), 'generation.completed');
+    expect(turns.map(({ data }) => data.weightVersion)).toEqual(['w2', 'w3']);
   });
 });
 

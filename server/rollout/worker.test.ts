@@ -92,7 +92,12 @@ describeOnBothDatabases('workers', (open) => {
   });
 
   it('store the tokens of a trajectory exactly as its log has them', async () => {
-    await start({ script: twoSteps, pieces: ['Act', 'ion', 'Observ', 'ation: '] });
+    const weights = (n: number) => [
+      { version: 'w1', start: 0, end: 2 },
+      { version: 'w1→w2', start: 2, end: n },
+    ];
+    const script: ScriptedOptions['script'] = (input) => ({ text: String(twoSteps(input)), weights });
+    await start({ script, pieces: ['Act', 'ion', 'Observ', 'ation: '] });
     const seeded = await seed({ groupCount: 1, groupSize: 1 });
     const run = await finished(seeded);
     const [row] = run.groups[0]?.trajectories ?? [];
@@ -105,6 +110,17 @@ describeOnBothDatabases('workers', (open) => {
     const sampled = eventsOf(log, 'generation.completed').reduce((sum, e) => sum + (e.tokens?.ids.length ?? 0), 0);
     expect(row?.generatedTokens).toBe(sampled);
     expect(row?.totalTokens).toBe(sequence?.ids.length);
+    let before = 0;
+    const spans = log.flatMap((event) => {
+      const at = before;
+      before += event.tokens?.ids.length ?? 0;
+      const own = event.type === 'generation.completed' ? weights(event.tokens?.ids.length ?? 0) : [];
+      return own.map(({ version, start: from, end }) => ({ version, start: at + from, end: at + end }));
+    });
+    expect(spans).toHaveLength(4);
+    expect(sequence?.weightVersions).toEqual(spans);
+    const shown = await getTrajectory(database.db, row?.trajectoryId ?? '');
+    expect(shown.sequences.map(({ weightVersions }) => weightVersions)).toEqual([spans]);
     expect(sequence).toMatchObject({ logprobKind: 'raw', truncated: false, approximate: false });
   });
 

@@ -6,6 +6,7 @@
 import { Template } from '@huggingface/jinja';
 import { Cancelled, Invalid, Unavailable } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
+import type { WeightSpan } from '../../core/tokens/chunk';
 import type { LogprobKind } from '../../core/vocabulary';
 import type { ModelChat } from '../../harness/testing/model-chat';
 import type {
@@ -38,6 +39,8 @@ export interface ScriptedReply {
   /** Tokens after which this server stops by itself, as if the limit were lower. */
   mostTokens?: number;
   logprob?: (k: number) => number;
+  /** Which weights made which of n tokens; absent: `w1` made them all. */
+  weights?: (n: number) => WeightSpan[];
 }
 
 export interface ScriptInput {
@@ -224,7 +227,7 @@ export class ScriptedBackend implements InferenceBackend {
       finishReason,
       endTokenSampled: finishReason === 'eos' && reply.endToken !== null,
       stopString,
-      weightVersions: [{ version: 'w1', start: 0, end: ids.length }],
+      weightVersions: reply.weights?.(ids.length) ?? [{ version: 'w1', start: 0, end: ids.length }],
     };
   }
 
