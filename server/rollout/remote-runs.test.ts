@@ -126,6 +126,28 @@ describe('a run', { timeout: HANG_MS }, () => {
     },
   );
 
+  it('begins a trajectory anew three times, and drops it when the weights move faster than it can end', async () => {
+    const { faults } = twinOf('one');
+    faults.msPerToken = 25;
+    const runId = await start('one', { maxStaleness: 0, stale: 'redo', tasks: 4 });
+    const asked = () => twinOf('one').log.filter(({ path }) => path === '/generate').length;
+    const source = { kind: 'external' as const };
+    for (let moved = 0; (await get(runId)).finishedAtMs === null; moved++) {
+      const before = asked();
+      await until(runId, ({ finishedAtMs }) => finishedAtMs !== null || asked() > before);
+      await studio.client.backends.updateWeights.mutate({ name: 'one', version: `moved-${moved}`, source });
+    }
+    const rows = await rowsOf(runId);
+    const details = await Promise.all(
+      rows.map(({ trajectoryId }) => studio.client.trajectories.get.query({ trajectoryId })),
+    );
+    expect(Math.max(...details.map(({ redone }) => redone))).toBe(3);
+    const dropped = details.filter(({ status }) => status === 'cancelled');
+    expect(dropped.length).toBeGreaterThan(0);
+    expect(dropped.map(({ redone }) => redone)).toEqual(dropped.map(() => 3));
+    for (const { endReason } of dropped) expect(endReason).toContain('this run takes at most 0');
+  });
+
   it('waits while its server is away, says why, and goes on; answers of 503 or cut in the middle cost it nothing', async () => {
     const twin = twinOf('other');
     Object.assign(twin.faults, { msPerToken: 5, routes: ['/generate'], unavailableNext: 3 });

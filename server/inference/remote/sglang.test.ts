@@ -1,6 +1,7 @@
 /** What is asked of an SGLang server and what is read from its answers, on a twin. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Invalid } from '../../core/errors';
+import type { Json, JsonObject } from '../../core/vocabulary';
 import type { Constraint, SamplingOptions } from '../backend';
 import { errorOf, startCannedServer } from '../testing/canned-server';
 import { PLAIN } from '../testing/conformance';
@@ -131,30 +132,54 @@ describe('a generation on SGLang', () => {
     expect(stopped).toMatchObject({ finish: 'stop', stopString: text?.at(2) });
   });
 
-  it('tells an end token that the engine gave from one that it kept to itself', async () => {
-    const server = await startCannedServer();
+  /** What is read of a reply with these ids and fields; the model's end token is 2. */
+  async function readReply(ids: readonly number[], meta: JsonObject = {}) {
+    const body = {
+      output_ids: [...ids],
+      meta_info: {
+        finish_reason: { type: 'stop', matched: 2 },
+        output_token_logprobs: ids.map((id) => [-1, id, null]),
+        ...meta,
+      },
+    };
+    const server = await startCannedServer({ 'POST /generate': { body } });
     const client = createHttpClient({ backend: 'far', url: server.url });
+    try {
+      return await sglang.generate(client, { ...facts }, call);
+    } finally {
+      await client.close();
+      await server.close();
+    }
+  }
+  const call = { promptIds, options: PLAIN, requestId: 'r', affinityKey: 'k' };
+
+  it('tells an end token that the engine gave from one that it kept to itself', async () => {
     for (const [ids, endTokenSampled] of [
       [[80, 2], true],
       [[2, 80], false],
       [[], false],
     ] as const) {
-      server.handlers['POST /generate'] = {
-        body: {
-          output_ids: [...ids],
-          meta_info: {
-            finish_reason: { type: 'stop', matched: 2 },
-            output_token_logprobs: ids.map((id) => [-1, id, null]),
-          },
-        },
-      };
-      const call = { promptIds, options: PLAIN, requestId: 'r', affinityKey: 'k' };
-      const raw = await sglang.generate(client, { ...facts }, call);
+      const raw = await readReply(ids);
       expect([...raw.ids]).toEqual([...ids]);
       expect(raw).toMatchObject({ finish: 'eos', endTokenSampled, stopString: null });
     }
-    await client.close();
-    await server.close();
+  });
+
+  it('has the weights of each token where the server says it of all of them, else its label', async () => {
+    const spans = (...ends: number[]) =>
+      ends.map((end, k) => ({ version: `v${k}`, start: k === 0 ? 0 : (ends[k - 1] ?? 0), end }));
+    const versionsOf = async (weight_versions: Json) =>
+      (await readReply([80, 81, 2], { weight_versions, weight_version: 'label' })).weightVersions;
+    expect(await versionsOf(spans(1, 3))).toEqual(spans(1, 3));
+    const [first, second] = spans(1, 3);
+    for (const half of [spans(2), spans(1, 4), [{ ...first, end: 2 }, second], [second], [], [{ ...first, end: '3' }]])
+      expect(await versionsOf(half as Json)).toBe('label');
+    expect((await readReply([80, 2])).weightVersions).toBeNull();
+  });
+
+  it('does not take a reply that ended for no reason, or for one that is not known, for a whole one', async () => {
+    for (const finish_reason of [null, {}, { type: null }, { type: 'tired' }, 'stop'] as Json[])
+      await expect(readReply([80], { finish_reason })).rejects.toThrow('it ended for a reason that is not known here');
   });
 
   it('has raw numbers at temperature 1 and greedy only, and without a constraint', async () => {
