@@ -139,8 +139,8 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
         facts={
           <>
             <Chip label={t('kind')}>{backend.kind}</Chip>
-            <Chip tone={paused ? 'warn' : health.ok ? 'ok' : 'bad'} title={health.message}>
-              {paused ? t('paused') : health.ok ? list('answers') : list('silent')}
+            <Chip tone={paused || health.held ? 'warn' : health.ok ? 'ok' : 'bad'} title={health.message}>
+              {paused ? t('paused') : list(health.ok ? 'answers' : health.held ? 'held' : 'silent')}
             </Chip>
             {backend.modelName ? (
               <Chip label={t('model')} title={backend.modelName} className="max-w-72">

@@ -78,8 +78,8 @@ export function BackendsPage() {
                       </span>
                     </Td>
                     <Td className="w-1/2">
-                      <span className={health.ok ? 'text-ok' : 'text-bad'}>
-                        {health.ok ? t('answers') : t('silent')}
+                      <span className={health.ok ? 'text-ok' : health.held ? 'text-warn' : 'text-bad'}>
+                        {health.ok ? t('answers') : health.held ? t('held') : t('silent')}
                       </span>
                       {health.message ? (
                         <div className="text-sm text-ink-2">

@@ -91,7 +91,10 @@ function Inventory() {
                 >
                   <span
                     aria-hidden="true"
-                    className={classNames('size-1.5 shrink-0 self-center rounded-full', health.ok ? 'bg-ok' : 'bg-bad')}
+                    className={classNames(
+                      'size-1.5 shrink-0 self-center rounded-full',
+                      health.ok ? 'bg-ok' : health.held ? 'bg-warn' : 'bg-bad',
+                    )}
                   />
                   <Link
                     href="/backends"
@@ -102,7 +105,10 @@ function Inventory() {
                   </Link>
                   {isDefault ? <span className="shrink-0 text-sm text-ink-3">{t('default')}</span> : null}
                   <span
-                    className={classNames('foreign-line ml-auto text-sm', health.ok ? 'text-ink-3' : 'text-bad')}
+                    className={classNames(
+                      'foreign-line ml-auto text-sm',
+                      health.ok ? 'text-ink-3' : health.held ? 'text-warn' : 'text-bad',
+                    )}
                     title={health.message}
                   >
                     {health.ok ? (modelName ?? health.message) : health.message}

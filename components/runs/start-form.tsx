@@ -251,7 +251,12 @@ function FilledForm({
       </details>
       {backends?.length === 0 ? <Notice>{t('noBackend')}</Notice> : null}
       {backend && !backend.health.ok ? (
-        <Notice>{t('backendUnwell', { name: backend.name, why: backend.health.message })}</Notice>
+        <Notice>
+          {t(backend.health.held ? 'backendHeld' : 'backendUnwell', {
+            name: backend.name,
+            why: backend.health.message,
+          })}
+        </Notice>
       ) : null}
       {start.isError ? <Notice tone="bad">{sentence(start.error)}</Notice> : null}
       <div className="flex flex-wrap items-center gap-3">

@@ -95,3 +95,11 @@ export interface ServerFigures {
   /** Share of prompt tokens found in the prefix cache, 0 to 1, over that time. */
   prefixHitRate: number | null;
 }
+
+export interface BackendHealth {
+  ok: boolean;
+  /** A sentence. */
+  message: string;
+  /** It is not ok, but answers: somebody paused it, or its weights are being changed. Generations wait until that is over. */
+  held?: boolean;
+}

@@ -1,5 +1,12 @@
 /** The shapes pages receive: what the services return and the components draw. Plain data, JSON-able. */
-import type { BackendCapabilities, BackendCheck, BackendKind, ServerFigures, WeightSource } from './inference';
+import type {
+  BackendCapabilities,
+  BackendCheck,
+  BackendHealth,
+  BackendKind,
+  ServerFigures,
+  WeightSource,
+} from './inference';
 import type { ScoreSource } from './tokens/chunk';
 import type {
   Json,
@@ -207,7 +214,7 @@ export interface BackendSummary {
   kind: BackendKind;
   modelName: string | null;
   isDefault: boolean;
-  health: { ok: boolean; message: string };
+  health: BackendHealth;
   /** Addresses of the servers; none for a model inside this process. */
   urls: string[];
 }

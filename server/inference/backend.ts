@@ -3,7 +3,7 @@
  * One file (or folder) an implementation; nothing above this line knows which server answers.
  */
 import type { ChatMessage } from '../core/events';
-import type { BackendCapabilities, ConstraintKind, ServerFigures } from '../core/inference';
+import type { BackendCapabilities, BackendHealth, ConstraintKind, ServerFigures } from '../core/inference';
 import type { WeightSpan } from '../core/tokens/chunk';
 import type { JsonObject, LogprobKind } from '../core/vocabulary';
 
@@ -161,7 +161,7 @@ export interface InferenceBackend {
   applyTemplate(messages: ChatMessage[], options: TemplateOptions): Promise<string>;
   /** Vectors of length d each. Only where capabilities.embeddings. */
   embed?(texts: string[], signal?: AbortSignal): Promise<Float32Array[]>;
-  health(): Promise<{ ok: boolean; message: string }>;
+  health(): Promise<BackendHealth>;
   capabilities(): Promise<BackendCapabilities>;
   /** Stops taking requests (they wait) until `resume`. Generations under way end first; the signal gives it up before that. */
   pause?(signal?: AbortSignal): Promise<void>;

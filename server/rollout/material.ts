@@ -4,6 +4,7 @@
  */
 import { getRunSettings } from '../../db/queries/runs';
 import type { ClaimedTrajectory } from '../../db/queries/trajectories';
+import type { BackendHealth } from '../core/inference';
 import { SCORER_NAMES } from '../core/rewards/registry';
 import { parseSkill } from '../core/skills/parse';
 import type { Skill } from '../core/skills/skill';
@@ -116,7 +117,7 @@ export class Material {
     return session;
   }
 
-  async health(name: string): Promise<{ ok: boolean; message: string; modelName: string | null }> {
+  async health(name: string): Promise<BackendHealth & { modelName: string | null }> {
     return this.backends.use(name, async (backend) => {
       const health = await backend.health();
       if (!health.ok) return { ...health, modelName: null };

@@ -121,7 +121,7 @@ describeOnBothDatabases('a backend that is open', (openDatabase) => {
     await until(async () => (await getBackend({ ctx, input })).paused);
     expect(await getBackend({ ctx, input })).toMatchObject({
       trouble: expect.stringContaining('An operator paused the backend lab'),
-      health: { ok: false },
+      health: { ok: false, held: true },
       replicas: [{ state: 'paused' }],
     });
     expect(backends.trouble('lab')).toContain('An operator paused');

@@ -2,7 +2,7 @@
 import type { Database } from '../../db/connection';
 import type { Ambient } from '../core/ambient';
 import { Forbidden } from '../core/errors';
-import type { BackendCheck, RemoteKind } from '../core/inference';
+import type { BackendCheck, BackendHealth, RemoteKind } from '../core/inference';
 import type { Skill } from '../core/skills/skill';
 import type { BackendHistory } from '../core/views';
 import type { Role } from '../core/vocabulary';
@@ -36,7 +36,7 @@ export interface RunningProcess {
   cancelRun(runId: string): void;
   /** Tells realtime that the run's log grew. */
   runLogGrew(runId: string): void;
-  backendHealth(name: string): Promise<{ ok: boolean; message: string; modelName: string | null }>;
+  backendHealth(name: string): Promise<BackendHealth & { modelName: string | null }>;
   /**
    * Looks whether the turns a skill asks for can be had from the backend; returns what a reader of the run must know of
    * their form, or null. Throws Invalid when they cannot.

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Invalid, Unavailable } from '../../core/errors';
 import type { WeightSource } from '../../core/inference';
+import { cacheProbe } from './cache-probe';
 import type { HttpClient } from './http-client';
 import { isObject, showJson } from './json-body';
 import type { WeightRoutes } from './protocol';
@@ -16,10 +17,6 @@ import { MODEL_INFO, type SglangFacts, UNLABELLED } from './sglang-facts';
 const LOAD_TIMEOUT_MS = 30 * 60_000;
 const IDLE_POLL_MS = 200;
 const FLUSH_TRIES = 5;
-/** Ids that every vocabulary has. */
-const FIRST_ID = 10;
-const PROMPT_IDS = 64;
-const PROMPT_TOKENS = 256;
 
 export function sglangWeights(facts: SglangFacts): WeightRoutes | null {
   const canPause = facts.routes.has('pause');
@@ -105,7 +102,7 @@ async function flush(http: HttpClient, facts: SglangFacts, paused: boolean): Pro
       await hold(http, 'in_place');
     }
   };
-  const prompt = facts.lastPrompt ?? anyPrompt(facts);
+  const prompt = facts.lastPrompt ?? cacheProbe(facts);
   if (facts.lastPrompt === null) await read(prompt);
   let said = '';
   for (let attempt = 1; attempt <= FLUSH_TRIES; attempt++) {
@@ -121,11 +118,6 @@ async function flush(http: HttpClient, facts: SglangFacts, paused: boolean): Pro
   throw new Unavailable(
     `${where(http)} did not empty its prefix cache: ${said}. It may hold what the old weights computed.`,
   );
-}
-
-/** Where none of ours is known to have been read: long enough to fill whole pages of a cache. */
-function anyPrompt({ contextLength }: SglangFacts): Int32Array {
-  return Int32Array.from({ length: Math.min(PROMPT_TOKENS, contextLength - 1) }, (_, k) => FIRST_ID + (k % PROMPT_IDS));
 }
 
 async function cachedTokens(http: HttpClient, promptIds: Int32Array): Promise<number | null> {

@@ -1,6 +1,6 @@
 /** What is asked of an SGLang server and what is read from its answers, on a twin. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Invalid } from '../../core/errors';
+import { Invalid, Unavailable } from '../../core/errors';
 import type { Json, JsonObject } from '../../core/vocabulary';
 import type { Constraint, SamplingOptions } from '../backend';
 import { errorOf, startCannedServer } from '../testing/canned-server';
@@ -286,6 +286,35 @@ it('names figures that SGLang has', async () => {
     expect(names?.some((name) => body.includes(name))).toBe(true);
   expect(body).toContain('sglang:cache_hit_rate');
   expect(await sglang.health(http)).toEqual({ ok: true, message: `The backend twin (${twin.url}) answers.` });
+});
+
+describe('the prefix cache of SGLang', () => {
+  it('is empty when the server says of a prompt that none of it came from there, and not by status 200', async () => {
+    const server = await startCannedServer({
+      'POST /continue_generation': { body: {} },
+      'POST /pause_generation': { body: {} },
+    });
+    const client = createHttpClient({ backend: 'far', url: server.url });
+    const flush = (cached: JsonObject, status = 200) => {
+      server.handlers['POST /flush_cache'] = { status, body: 'Cache flushed.' };
+      server.handlers['POST /generate'] = { body: { meta_info: cached } };
+      return sglang.weights(facts)?.flush(client);
+    };
+    expect(facts).toMatchObject({ lastPrompt: promptIds });
+    await flush({ cached_tokens: 0 });
+    for (const [cached, status, says] of [
+      [{}, 200, 'an unknown number of 3 tokens of a prompt came from it'],
+      [{ cached_tokens: null }, 200, 'an unknown number'],
+      [{ cached_tokens: 2 }, 200, '2 of 3 tokens of a prompt came from it'],
+      [{ cached_tokens: 0 }, 400, 'POST /flush_cache was refused'],
+    ] as const) {
+      const error = await errorOf(flush(cached, status));
+      expect(error).toBeInstanceOf(Unavailable);
+      expect(error.message).toContain(says);
+    }
+    await client.close();
+    await server.close();
+  });
 });
 
 describe('what SGLang says of a load that failed', () => {

@@ -5,6 +5,7 @@
  */
 import { createHmac } from 'node:crypto';
 import { Forbidden, isStudioError, Unavailable } from '../../core/errors';
+import { cacheProbe } from './cache-probe';
 import type { HttpClient } from './http-client';
 import { isObject, writeJson } from './json-body';
 import type { WeightRoutes } from './protocol';
@@ -27,10 +28,12 @@ export function tensorrtWeights(facts: TensorrtFacts, controlKey: string): Weigh
     resume: () => Promise.resolve(),
     load: () => Promise.resolve(),
     async flush(http) {
+      const prompt = facts.lastPrompt ?? cacheProbe(facts);
+      if (facts.lastPrompt === null) await cachedTokens(http, facts, prompt);
       // What the cache holds goes with its memory.
       await control(http, controlKey, '/release_memory', { tags: ['kv_cache'] });
       await control(http, controlKey, '/resume_memory', { tags: ['kv_cache'] });
-      await checkEmpty(http, facts);
+      await checkEmpty(http, facts, prompt);
     },
     // Memory of no kind is taken back. A server that wants at least one has read the signature before it says so.
     checkKey: (http) => control(http, controlKey, '/resume_memory', { tags: [] }, [400, 422, 500]),
@@ -60,17 +63,25 @@ async function control(
   }
 }
 
-/** The last prompt of ours that the server has read is read again: none of it may come from the cache. */
-async function checkEmpty(http: HttpClient, { modelName, lastPrompt }: TensorrtFacts): Promise<void> {
-  if (!lastPrompt) return;
-  const request = { model: modelName, prompt: lastPrompt, max_tokens: 1, temperature: 0, detokenize: false };
+/** A prompt that the server has read is read again: none of it may come from the cache. */
+async function checkEmpty(http: HttpClient, facts: TensorrtFacts, prompt: Int32Array): Promise<void> {
+  const cached = await cachedTokens(http, facts, prompt);
+  if (cached === 0) return;
+  throw new Unavailable(
+    cached === null
+      ? `${where(http)} does not say whether its prefix cache is empty (no usage.prompt_tokens_details); it may hold what the old weights computed.`
+      : `${where(http)} gave up its prefix cache, but took ${cached} of ${prompt.length} tokens of a prompt from it; it holds what the old weights computed.`,
+  );
+}
+
+async function cachedTokens(
+  http: HttpClient,
+  { modelName }: TensorrtFacts,
+  prompt: Int32Array,
+): Promise<number | null> {
+  const request = { model: modelName, prompt, max_tokens: 1, temperature: 0, detokenize: false };
   const { body } = await http.postJson('/v1/completions', request);
   const usage = isObject(body) && isObject(body.usage) ? body.usage : {};
   const details = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
-  if (details.cached_tokens === 0) return;
-  throw new Unavailable(
-    typeof details.cached_tokens === 'number'
-      ? `${where(http)} gave up its prefix cache, but took ${details.cached_tokens} of ${lastPrompt.length} tokens of a prompt from it; it holds what the old weights computed.`
-      : `${where(http)} does not say whether its prefix cache is empty (no usage.prompt_tokens_details); it may hold what the old weights computed.`,
-  );
+  return typeof details.cached_tokens === 'number' ? details.cached_tokens : null;
 }

@@ -1,7 +1,8 @@
 /** What is asked of a trtllm-serve server and what is read from its answers, on a twin. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Json, JsonObject } from '../../core/vocabulary';
 import type { Constraint, SamplingOptions } from '../backend';
-import { startCannedServer } from '../testing/canned-server';
+import { errorOf, startCannedServer } from '../testing/canned-server';
 import { PLAIN } from '../testing/conformance';
 import { startTensorrtTwin, type TensorrtTwinOptions } from '../testing/twin/tensorrt';
 import type { Twin } from '../testing/twin/twin';
@@ -190,6 +191,45 @@ it('has routes for new weights only with a control key on both sides', () =>
     expect(tensorrtLlmWithControl('c').weights(controlled)).toMatchObject({ sources: ['external'], keepsLabel: false });
     expect(tensorrtLlmWithControl('c').weights(facts)).toBeNull();
   }));
+
+describe('the prefix cache of trtllm-serve', () => {
+  it('is empty when the server says of a prompt that none of it came from there', async () => {
+    const server = await startCannedServer({
+      'POST /release_memory': { body: {} },
+      'POST /resume_memory': { body: {} },
+    });
+    const client = createHttpClient({ backend: 'far', url: server.url });
+    const flush = (usage: JsonObject, lastPrompt: Int32Array | null) => {
+      server.handlers['POST /v1/completions'] = { body: { choices: [], usage } };
+      const own = { ...facts, lastPrompt, routes: new Set(['control']) };
+      return tensorrtLlmWithControl('c').weights(own)?.flush(client);
+    };
+    const cached = (cached_tokens: Json) => ({ prompt_tokens_details: { cached_tokens } });
+    const last = Int32Array.of(70, 71, 72);
+    await flush(cached(0), last);
+    expect(server.asked.map(({ route }) => route)).toEqual([
+      'POST /release_memory',
+      'POST /resume_memory',
+      'POST /v1/completions',
+    ]);
+    for (const usage of [{}, { prompt_tokens_details: null }, cached(null)] as JsonObject[])
+      expect((await errorOf(flush(usage, last))).message).toContain('does not say whether its prefix cache is empty');
+    expect((await errorOf(flush(cached(2), last))).message).toContain('took 2 of 3 tokens of a prompt from it');
+    // Of a studio that was started again nothing is known to have been read: it reads something first.
+    server.asked.length = 0;
+    await flush(cached(0), null);
+    expect(server.asked.map(({ route }) => route)).toEqual([
+      'POST /v1/completions',
+      'POST /release_memory',
+      'POST /resume_memory',
+      'POST /v1/completions',
+    ]);
+    expect(server.asked[0]?.body).toMatchObject({ prompt: { length: 256 } });
+    expect(server.asked[3]?.body).toEqual(server.asked[0]?.body);
+    await client.close();
+    await server.close();
+  });
+});
 
 it('names figures that trtllm-serve has', async () => {
   const { metrics } = tensorrtLlm;

@@ -143,6 +143,21 @@ describe('the main job on twins', { timeout: HANG_MS }, () => {
     expect(Object.keys(await expectTaught(lines))).toEqual(['default']);
   });
 
+  it('starts on a backend that is paused, and samples when that is resumed', async () => {
+    const name = 'remote';
+    await client.backends.pause.mutate({ name });
+    expect((await client.backends.list.query()).find((one) => one.name === name)?.health).toMatchObject({
+      ok: false,
+      held: true,
+    });
+    const runId = await start({ tasks: 1 });
+    const { notices, generatedTokens } = await client.runs.get.query({ runId });
+    expect(notices.at(-1)).toContain('This run waits: An operator paused the backend remote');
+    expect(generatedTokens).toBe(0);
+    await client.backends.resume.mutate({ name });
+    expect(await ended(runId)).toHaveLength(4);
+  });
+
   it('gives the loss that a few lines of arithmetic give, with scores of the policy and of a reference', async () => {
     const runId = await start({ temperature: 0.6 });
     const rows = await ended(runId);

@@ -270,6 +270,12 @@ describe('on trtllm-serve', () => {
     const body = { weights: { cuda0: fixture.next } };
     await post(`${twin.url}/update_weights`, body, signed(body));
     await expect(backend.updateWeights(external('v2'))).rejects.toThrow('took');
+    // Nor is it believed by one that has asked the server for nothing yet.
+    const fresh = await fixture.backendOn(twin, {
+      protocol: tensorrtLlmWithControl(CONTROL),
+      tokenizerFolder: fixture.tokenizer,
+    });
+    await expect(fresh.updateWeights(external('v3'))).rejects.toThrow('tokens of a prompt from it');
     await twin.close();
     const wrong = await start('other-key');
     const error = await wrong.backend.updateWeights(external('v2')).catch((reason) => reason);

@@ -5,6 +5,7 @@
 import type { Ambient } from '../../core/ambient';
 import { Invalid, Unavailable } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
+import type { BackendHealth } from '../../core/inference';
 import type { Logger } from '../../observability/logger';
 import type {
   BackendCapabilities,
@@ -185,10 +186,10 @@ export class ReplicaRouter implements InferenceBackend {
     }, signal);
   }
 
-  async health(): Promise<{ ok: boolean; message: string }> {
+  async health(): Promise<BackendHealth> {
     await this.#tried();
     const trouble = this.trouble();
-    if (trouble) return { ok: false, message: trouble };
+    if (trouble) return { ok: false, message: trouble, held: this.#replicas.some(({ serving }) => serving) };
     const { modelName } = await this.capabilities();
     return { ok: true, message: healthOf(this.#replicas, modelName, this.#weights.label()) };
   }

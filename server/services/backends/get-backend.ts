@@ -4,7 +4,7 @@ import { listBackendKeys } from '../../../db/queries/backend-keys';
 import { getBackend as queryBackend } from '../../../db/queries/catalog';
 import { listWeightUpdates } from '../../../db/queries/weight-updates';
 import { isStudioError } from '../../core/errors';
-import type { BackendCapabilities } from '../../core/inference';
+import type { BackendCapabilities, BackendHealth } from '../../core/inference';
 import type { BackendDetail, ReplicaView } from '../../core/views';
 import type { InferenceBackend, ReplicaStatus } from '../../inference/backend';
 import { requireRole, type ServiceContext } from '../context';
@@ -62,7 +62,7 @@ export async function getBackend({
 }
 
 interface LiveView {
-  health: { ok: boolean; message: string };
+  health: BackendHealth;
   capabilities: BackendCapabilities | null;
   weightVersion: string | null;
   trouble: string | null;

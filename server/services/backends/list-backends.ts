@@ -14,14 +14,18 @@ export async function listBackends({ ctx }: { ctx: ServiceContext }): Promise<Ba
       const { name, kind, isDefault } = row;
       const settings = remoteSettingsOf(row);
       const checked = settings?.check?.capabilities?.modelName ?? settings?.model ?? null;
-      const late = { ok: false, message: 'It has not answered for 3 seconds.', modelName: checked };
-      const { ok, message, modelName } = await withPatience(ctx.process.backendHealth(name), late);
+      const late: Awaited<ReturnType<typeof ctx.process.backendHealth>> = {
+        ok: false,
+        message: 'It has not answered for 3 seconds.',
+        modelName: checked,
+      };
+      const { modelName, ...health } = await withPatience(ctx.process.backendHealth(name), late);
       return {
         name,
         kind,
         modelName: modelName ?? checked,
         isDefault,
-        health: { ok, message },
+        health,
         urls: urlsOf(settings),
       };
     }),

@@ -32,12 +32,15 @@ export async function startRun({
   const skill = parseSkill(skillVersion.yaml, KNOWN_NAMES);
   const dataset = await getDataset(database.db, wanted.dataset);
   const backend = await getBackend(database.db, wanted.backend);
+  // A run on one that is paused begins when it is resumed.
   const health = await ctx.process.backendHealth(backend.name);
-  if (!health.ok) throw new Unavailable(`The backend ${backend.name} cannot be used: ${health.message}`);
+  if (!health.ok && !health.held)
+    throw new Unavailable(`The backend ${backend.name} cannot be used: ${health.message}`);
   const judge = wanted.judge === undefined ? null : await getBackend(database.db, wanted.judge);
   if (judge) {
     const judging = await ctx.process.backendHealth(judge.name);
-    if (!judging.ok) throw new Unavailable(`The judge ${judge.name} cannot be used: ${judging.message}`);
+    if (!judging.ok && !judging.held)
+      throw new Unavailable(`The judge ${judge.name} cannot be used: ${judging.message}`);
   }
   const options: JsonObject = {
     ...(wanted.temperature === undefined ? {} : { temperature: wanted.temperature }),
