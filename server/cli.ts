@@ -49,8 +49,7 @@ program
     if (request.stale !== undefined && request.maxStaleness === undefined)
       throw new Invalid('--stale says what becomes of old trajectories; --max-staleness says how old. Give both.');
     await withClient(async (client) => {
-      const { report, run } = await rollout(client, request, stopping.signal);
-      for (const notice of run.notices) tell(notice);
+      const { report } = await rollout(client, request, { signal: stopping.signal, tell });
       if (json) print(JSON.stringify(report));
       else
         print(

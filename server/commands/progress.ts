@@ -9,6 +9,8 @@ export interface ProgressLine {
 
 export interface Progress {
   show(line: ProgressLine): void;
+  /** Makes room for a line of another kind; the next `show` goes on below it. */
+  clear(): void;
   end(): void;
 }
 
@@ -26,6 +28,10 @@ export function createProgress(out: NodeJS.WriteStream): Progress {
         lastTenth = Math.floor(share * 10);
         out.write(`${line}\n`);
       }
+    },
+    clear() {
+      if (open) out.write('\r\x1b[2K');
+      open = false;
     },
     end() {
       if (open) out.write('\n');

@@ -18,17 +18,25 @@ export interface RolloutReport {
 const POLL_MS = 400;
 const ENDED = new Set(['completed', 'cancelled', 'failed']);
 
-/** @param signal stops the watching; the run itself goes on where it runs. */
+/**
+ * @param tell hears each notice of the run when it comes: what its reader must know, and why it waits.
+ * @param signal stops the watching; the run itself goes on where it runs.
+ */
 export async function rollout(
   client: StudioClient,
   request: StartRunRequest,
-  signal: AbortSignal,
+  { signal, tell }: { signal: AbortSignal; tell(notice: string): void },
 ): Promise<{ report: RolloutReport; run: RunDetail }> {
   const runId = await client.startRun(request);
   const progress = createProgress(process.stderr);
+  let told: readonly string[] = [];
   try {
     for (;;) {
       const run = await client.getRun(runId);
+      const fresh = run.notices.filter((notice) => !told.includes(notice));
+      if (fresh.length > 0) progress.clear();
+      for (const notice of fresh) tell(notice);
+      told = run.notices;
       progress.show(runProgress(run));
       if (ENDED.has(run.status)) return { report: reportOf(run), run };
       if (signal.aborted) throw new Cancelled(watchingEnded(client, runId), { runId });

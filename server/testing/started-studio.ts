@@ -20,6 +20,7 @@ type Row = Awaited<ReturnType<Client['runs']['get']['query']>>['groups'][number]
 export interface StartedStudio {
   client: Client;
   url: string;
+  token: string;
   /** What any request by hand must carry. */
   headers: Record<string, string>;
   /** Waits until the run is completed; its trajectories, of which none may have failed. */
@@ -43,14 +44,15 @@ export async function startedStudio(dataDir: string): Promise<StartedStudio> {
   });
   const file = await readServerFile(dataDir);
   if (!file) throw new Error('server.json is missing');
-  const { url } = file;
-  const headers = { authorization: `Bearer ${file.token}` };
+  const { url, token } = file;
+  const headers = { authorization: `Bearer ${token}` };
   const client: Client = createTRPCClient<AppRouter>({
     links: [httpLink({ url: `${url}/api/trpc`, transformer, headers })],
   });
   return {
     client,
     url,
+    token,
     headers,
     async ended(runId, timeoutMs) {
       const status = async () => (await client.runs.get.query({ runId })).status;

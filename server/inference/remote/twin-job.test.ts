@@ -6,7 +6,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect } from '../../commands/client';
 import { runLoss } from '../../commands/loss';
+import { rollout } from '../../commands/rollout';
 import type { BatchLine } from '../../core/batch/line';
 import { parseBatchLine } from '../../core/batch/parse';
 import { silentLogger } from '../../observability/logger';
@@ -143,19 +145,27 @@ describe('the main job on twins', { timeout: HANG_MS }, () => {
     expect(Object.keys(await expectTaught(lines))).toEqual(['default']);
   });
 
-  it('starts on a backend that is paused, and samples when that is resumed', async () => {
+  it('starts on a backend that is paused, says why it waits, and samples when that is resumed', async () => {
     const name = 'remote';
     await client.backends.pause.mutate({ name });
     expect((await client.backends.list.query()).find((one) => one.name === name)?.health).toMatchObject({
       ok: false,
       held: true,
     });
-    const runId = await start({ tasks: 1 });
-    const { notices, generatedTokens } = await client.runs.get.query({ runId });
-    expect(notices.at(-1)).toContain('This run waits: An operator paused the backend remote');
-    expect(generatedTokens).toBe(0);
+    const { url, token } = studio;
+    const told: string[] = [];
+    const watched = rollout(
+      connect({ url, publicUrl: url, token, lasting: true }),
+      { skill: 'tutorial', dataset: 'tutorial', backend: name, tasks: 1, groupSize: 4, seed: 3 },
+      { signal: new AbortController().signal, tell: (notice) => told.push(notice) },
+    );
+    await expect
+      .poll(() => told.join(' '), { timeout: HANG_MS, interval: 50 })
+      .toContain('This run waits: An operator paused the backend remote');
     await client.backends.resume.mutate({ name });
-    expect(await ended(runId)).toHaveLength(4);
+    expect((await watched).report).toMatchObject({ trajectories: 4, failed: 0 });
+    // Once each, however long it lasts.
+    expect(new Set(told).size).toBe(told.length);
   });
 
   it('gives the loss that a few lines of arithmetic give, with scores of the policy and of a reference', async () => {
