@@ -28,6 +28,8 @@ export interface HarnessDeps {
   trajectoryId: string;
   /** Sends a request through the inference side's queue. */
   generate: (request: GenerationRequest) => Promise<{ result: GenerationResult; queuedMs: number }>;
+  /** Asked before an end is written: why what was sampled is too old to be of use, or null. */
+  outdated: () => Cancelled | null;
   now: () => number;
   random: () => number;
 }
@@ -94,6 +96,7 @@ async function generate(session: Session, deps: HarnessDeps, signal: AbortSignal
   const reason = await whyNoTurn(state, deps, room);
   if (reason !== null) {
     const outcome = await deps.env.outcome(state.steps, signal);
+    throwIfOutdated(deps);
     await session.append([
       { type: 'task.completed', data: { status: 'truncated', ...outcome, answer: null, reason, error: null } },
     ]);
@@ -183,6 +186,8 @@ async function act(session: Session, deps: HarnessDeps, signal: AbortSignal): Pr
     answer: step.info.answer,
   };
   if (step.terminated || step.truncated) {
+    // The weights may have moved on while its last call ran or it was judged.
+    throwIfOutdated(deps);
     await session.append([
       { type: 'step.completed', data: completed },
       { type: 'task.completed', data: endOf(step) },
@@ -190,6 +195,11 @@ async function act(session: Session, deps: HarnessDeps, signal: AbortSignal): Pr
     return;
   }
   await session.append(await nextPrompt(state, deps, completed));
+}
+
+function throwIfOutdated({ outdated }: HarnessDeps): void {
+  const reason = outdated();
+  if (reason) throw reason;
 }
 
 function endOf(step: EnvStep): EventData['task.completed'] {

@@ -59,12 +59,21 @@ describe('a trajectory whose weights moved on', () => {
     expect((await two.store.read('ses_redone', {})).map((event) => event.type)).not.toContain('task.completed');
   });
 
-  it('is redone when it is found out at its end, and kept when it could only be dropped', async () => {
-    const atEnd = (reason: Cancelled) => (session: Session) => (session.state.phase === 'done' ? reason : null);
-    const kept = two.engine.run(jobOf(two.prompt(), { sessionId: 'ses_kept', outdated: atEnd(new Cancelled('late')) }));
-    expect((await kept).state.end?.status).toBe('completed');
-    const late = two.engine.run(jobOf(two.prompt(), { sessionId: 'ses_late', outdated: atEnd(new Outdated('late')) }));
-    await expect(late).rejects.toBeInstanceOf(Outdated);
+  it('is dropped or redone also when it is found out at its very end, and not after that', async () => {
+    /** While the last call runs: it was young enough when the call began. */
+    const atEnd = (reason: Cancelled) => {
+      let looks = 0;
+      return ({ state }: Session) => (state.steps.length === 1 && state.turn && ++looks === 2 ? reason : null);
+    };
+    const job = (sessionId: string, reason: Cancelled) => jobOf(two.prompt(), { sessionId, outdated: atEnd(reason) });
+    const dropped = await two.engine.run(job('ses_dropped_late', new Cancelled('late')));
+    expect(dropped.state.end).toMatchObject({ status: 'cancelled', reward: null, reason: 'late' });
+    await expect(two.engine.run(job('ses_late', new Outdated('late')))).rejects.toBeInstanceOf(Outdated);
+    const types = (await two.store.read('ses_late', {})).map((event) => event.type);
+    expect(types).not.toContain('task.completed');
+    const whole = ({ state }: Session) => (state.end ? new Outdated('too late') : null);
+    const kept = await two.engine.run(jobOf(two.prompt(), { sessionId: 'ses_whole', outdated: whole }));
+    expect(kept.state.end?.status).toBe('completed');
   });
 });
 

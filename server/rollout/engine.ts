@@ -43,7 +43,7 @@ export interface TrajectoryJob {
   makeEnv(): AgentEnv;
   /** Milliseconds from now; time in which the backend could serve nobody does not count. */
   deadlineMs: number;
-  /** Asked between two steps: why what was sampled is too old to be of use, or null. */
+  /** Asked between two steps and before an end: why what was sampled is too old to be of use, or null. */
   outdated?(session: Session): Cancelled | null;
   signal?: AbortSignal;
 }
@@ -241,9 +241,9 @@ export class AsyncRolloutEngine {
   /** Puts a trajectory in front of the side its next step belongs to. */
   private hand(entry: Running): void {
     const { session, job } = entry;
-    const outdated = job.outdated?.(session) ?? null;
-    if (outdated instanceof Outdated) entry.reject(outdated);
-    else if (session.state.phase === 'done') entry.resolve(session);
+    const done = session.state.phase === 'done';
+    const outdated = done ? null : (job.outdated?.(session) ?? null);
+    if (done) entry.resolve(session);
     else if (outdated) void this.end(entry, outdated);
     else if (session.state.phase === 'act') this.toTools.put(entry);
     else this.toInference.put(entry);
@@ -271,6 +271,7 @@ export class AsyncRolloutEngine {
       seed: job.seed,
       trajectoryId: job.trajectoryId,
       generate: this.inference.generate,
+      outdated: () => job.outdated?.(entry.session) ?? null,
       now: ambient.now,
       random: ambient.random,
     };
@@ -281,7 +282,7 @@ export class AsyncRolloutEngine {
     const { session, controller, job } = entry;
     // After an abort the first cause is what counts, whatever the step made of it.
     const cause = controller.signal.aborted ? controller.signal.reason : thrown;
-    if (cause instanceof Interrupted || cause instanceof Conflict) {
+    if (cause instanceof Interrupted || cause instanceof Outdated || cause instanceof Conflict) {
       entry.reject(cause);
       return;
     }

@@ -404,6 +404,18 @@ describe('an answer that breaks off', () => {
     expect(error.details).toMatchObject({ retry: true, reached: true });
   });
 
+  it('is one of text too, where the connection tells', async () => {
+    for (const length of ['500', undefined]) {
+      const { http } = await answering((_, response) => {
+        response.writeHead(200, { 'content-type': 'text/plain', ...(length && { 'content-length': length }) });
+        response.write('running 1\nwaiting', () => response.destroy());
+      });
+      const error = await failure(http.text('GET', '/metrics'));
+      expect(error.message).toContain('broke off in the middle of its answer to GET /metrics');
+      expect(error.details).toMatchObject({ retry: true, reached: true });
+    }
+  });
+
   it('is told by its status where that is an error', async () => {
     const { http } = await answering((_, response) => {
       response.writeHead(429, { 'content-length': '500' });

@@ -143,21 +143,25 @@ describe('a generation on trtllm-serve', () => {
     });
   });
 
-  it('tells an end token among the ids by its text: some engines keep it to themselves', async () => {
-    const server = await startCannedServer();
+  /** What is read of a reply with one completion of these fields. */
+  async function readReply(choice: JsonObject) {
+    const server = await startCannedServer({ 'POST /v1/completions': { body: { choices: [choice] } } });
     const client = createHttpClient({ backend: 'far', url: server.url });
-    const ended = (tokens: string[] | null, token_ids = [80, 2]) => ({
-      body: {
-        choices: [
-          {
-            token_ids,
-            logprobs: { tokens, token_logprobs: token_ids.map(() => -1) },
-            finish_reason: 'stop',
-            stop_reason: null,
-          },
-        ],
-      },
-    });
+    try {
+      return await generate({}, { ...facts }, client);
+    } finally {
+      await client.close();
+      await server.close();
+    }
+  }
+  const ended = (tokens: string[] | null, token_ids = [80, 2]) => ({
+    token_ids,
+    logprobs: { tokens, token_logprobs: token_ids.map(() => -1) },
+    finish_reason: 'stop',
+    stop_reason: null,
+  });
+
+  it('tells an end token among the ids by its text: some engines keep it to themselves', async () => {
     for (const [tokens, endTokenSampled] of [
       [['a', ''], true],
       [['a', '<|im_end|>'], true],
@@ -165,14 +169,21 @@ describe('a generation on trtllm-serve', () => {
       [['a', 'b'], false],
       // Where it does not say.
       [null, false],
-    ] as const) {
-      server.handlers['POST /v1/completions'] = ended(tokens && [...tokens]);
-      expect(await generate({}, { ...facts }, client)).toMatchObject({ finish: 'eos', endTokenSampled });
-    }
-    server.handlers['POST /v1/completions'] = ended([], []);
-    expect(await generate({}, { ...facts }, client)).toMatchObject({ finish: 'eos', endTokenSampled: false });
-    await client.close();
-    await server.close();
+    ] as const)
+      expect(await readReply(ended(tokens && [...tokens]))).toMatchObject({ finish: 'eos', endTokenSampled });
+    expect(await readReply(ended([], []))).toMatchObject({ finish: 'eos', endTokenSampled: false });
+  });
+
+  it('takes nothing of a reply that ended for no known reason, or with more or fewer numbers than ids', async () => {
+    const whole = ended(['a', '']);
+    for (const finish_reason of [null, '', 'tired', 7])
+      await expect(readReply({ ...whole, finish_reason })).rejects.toThrow('a reason that is not known here');
+    for (const token_logprobs of [[-1], [-1, -1, -1], null])
+      await expect(readReply({ ...whole, logprobs: { token_logprobs } })).rejects.toThrow(
+        /2 token ids but (?:1|3|no) log-probabilities/,
+      );
+    for (const token_ids of [null, [80, '2'], [80, -1]])
+      await expect(readReply({ ...whole, token_ids })).rejects.toThrow('it has no token ids');
   });
 
   it('says what a server without guided decoding says', () =>

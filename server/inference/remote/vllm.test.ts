@@ -344,6 +344,17 @@ describe('generation on vLLM', () => {
     }
   });
 
+  it('does not take a reply that ended for no reason, or for one that is not known, for a whole one', async () => {
+    for (const finish_reason of [null, '', 'tired', 7]) {
+      server.handlers[GENERATE] = generated({ finish_reason });
+      server.handlers[COMPLETIONS] = completed({ finish_reason });
+      for (const facts of [TOKENS, factsWith()])
+        expect((await errorOf(vllm.generate(http, facts, call()))).message).toContain(
+          'it ended for a reason that is not known here',
+        );
+    }
+  });
+
   it('has no end token where an engine that ended at once gave no ids', async () => {
     server.handlers[GENERATE] = generated({ finish_reason: 'stop', token_ids: [], logprobs: { content: [] } });
     const nothing = await vllm.generate(http, TOKENS, call());
