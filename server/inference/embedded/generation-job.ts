@@ -1,10 +1,10 @@
 /** One generation on one sequence: samples, collects, and decides when it is over. */
 import type { GenerationResult, SamplingOptions } from '../backend';
+import { StopStrings } from '../stop-strings';
 import type { Job } from './batch-loop';
 import type { ConstraintState } from './constraint';
 import type { Addon, AddonSampler, SamplerConfig } from './llama-addon';
 import { logprobOf } from './scoring';
-import { StopStrings } from './stop-strings';
 import type { Vocabulary } from './vocabulary';
 
 export interface GenerationNeeds {

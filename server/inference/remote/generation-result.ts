@@ -1,6 +1,6 @@
 /** From a checked reply and the bytes of its tokens to what the harness gets: where a stop string ends it is decided here. */
 import type { EncodedText, GenerationResult } from '../backend';
-import { StopStrings } from '../embedded/stop-strings';
+import { StopStrings } from '../stop-strings';
 import type { GenerationPiece } from './generation-piece';
 
 /**

@@ -687,6 +687,7 @@ describe('new weights on a vLLM that is not in development mode', () => {
       const old = versionOf(backend);
       while (models().length === asked) await new Promise((next) => setImmediate(next));
       const updating = backend.updateWeights(lora('v2'));
+      while (backend.trouble() === null) await new Promise((next) => setImmediate(next));
       const fresh = versionOf(backend);
       await backend.tokenize('c', { special: false });
       expect(server.asked.map(({ route }) => route)).not.toContain('POST /v1/load_lora_adapter');

@@ -15,8 +15,8 @@ import type {
   ScoreOptions,
   ScorePair,
 } from '../backend';
-import { StopStrings } from '../embedded/stop-strings';
 import { checkSampling } from '../sampling';
+import { StopStrings } from '../stop-strings';
 
 export const TURN_END = 256;
 export const TURN_START = 257;

@@ -18,7 +18,7 @@ import type {
   InferenceBackend,
   TemplateOptions,
 } from '../../inference/backend';
-import { StopStrings } from '../../inference/embedded/stop-strings';
+import { StopStrings } from '../../inference/stop-strings';
 
 export const TURN_END = 256;
 export const TURN_START = 257;

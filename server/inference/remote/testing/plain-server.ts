@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Invalid } from '../../../core/errors';
 import type { LogprobKind } from '../../../core/vocabulary';
 import type { WeightUpdate } from '../../backend';
-import { StopStrings } from '../../embedded/stop-strings';
+import { StopStrings } from '../../stop-strings';
 import type { HttpClient } from '../http-client';
 import type { GenerateCall, RawGeneration, RawScores, ServerFacts, ServerProtocol, WeightRoutes } from '../protocol';
 import { where } from '../server-name';

@@ -1,5 +1,5 @@
 /** What one request on the model has come to so far. */
-import { StopStrings } from '../../embedded/stop-strings';
+import { StopStrings } from '../../stop-strings';
 import type { EngineFinish, EngineGeneration, EngineRequest, EngineToken } from './engine';
 import type { Lease, Weights } from './weights';
 
