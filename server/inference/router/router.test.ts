@@ -61,6 +61,22 @@ describe('a router over replicas', () => {
     expect((broken?.generated ?? 0) + (well?.generated ?? 0)).toBe(before);
   });
 
+  it('waits before it sends a failed request again, and no longer than it is wanted', async () => {
+    const [broken] = await startServers(1);
+    const router = await openRouter([broken as never], { retryPauseMs: 600_000 });
+    Object.assign(broken as object, { mode: 'drop', onlyGenerations: true });
+    const stop = new AbortController();
+    const failed = generate(router, ask('k', { signal: stop.signal }));
+    await until(() => router.replicas()[0]?.errors === 1);
+    // It is well, and takes requests again.
+    Object.assign(broken as object, { mode: 'well' });
+    await until(() => router.replicas()[0]?.state === 'healthy');
+    await generate(router, ask('other'));
+    expect([router.replicas()[0]?.errors, broken?.came.length]).toEqual([1, 1]);
+    stop.abort(new Cancelled('Enough.'));
+    await expect(failed).rejects.toThrow('Enough.');
+  });
+
   it('never repeats what another try would meet again', async () => {
     const servers = await startServers(2);
     const router = await openRouter(servers);
