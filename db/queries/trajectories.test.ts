@@ -130,13 +130,17 @@ describeOnBothDatabases('the queue', (open) => {
     await seedRun(database, { groupCount: 1, groupSize: 2 });
     const [kept, lost] = await claim('slow', 2, 1000);
     if (!kept || !lost) throw new Error('two were queued');
-    expect(await renewLeases(database.db, { workerId: 'slow', nowMs: 1050, leaseMs: 100 })).toHaveLength(2);
+    const renew = (nowMs: number, held = [kept, lost]) => {
+      const trajectoryIds = held.map(({ trajectoryId }) => trajectoryId);
+      return renewLeases(database.db, { workerId: 'slow', trajectoryIds, nowMs, leaseMs: 100 });
+    };
+    expect(await renew(1050)).toHaveLength(2);
     expect(await claim('quick', 1, 1149)).toEqual([]);
-    const [taken] = await claim('quick', 1, 1151);
+    // What it does not hold any more, though its name stands there, runs out.
+    expect(await renew(1100, [lost])).toEqual([lost.trajectoryId]);
+    const [taken] = await claim('quick', 2, 1151);
     expect(taken).toMatchObject({ trajectoryId: kept.trajectoryId, claims: 2, startedAtMs: 1000 });
-    expect(await renewLeases(database.db, { workerId: 'slow', nowMs: 1200, leaseMs: 100 })).toEqual([
-      lost.trajectoryId,
-    ]);
+    expect(await renew(1200)).toEqual([lost.trajectoryId]);
     await expect(
       database.db.transaction((tx) => finishTrajectory(tx, ending(kept.trajectoryId, 'slow'))),
     ).rejects.toBeInstanceOf(Conflict);

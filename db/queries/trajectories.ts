@@ -74,15 +74,24 @@ export async function startRuns(q: Queryable, runIds: readonly string[]): Promis
   return [...rows].map((row) => row.id);
 }
 
-/** Extends the leases of everything the worker holds; returns the ids it still holds. What is missing is lost. */
+/**
+ * Extends the leases of these; returns the ids that the worker still holds. What is missing is lost. What else stands
+ * under its name, because it could not be put back, runs out.
+ */
 export async function renewLeases(
   q: Queryable,
-  input: { workerId: string; nowMs: number; leaseMs: number },
+  input: { workerId: string; trajectoryIds: readonly string[]; nowMs: number; leaseMs: number },
 ): Promise<string[]> {
   const rows = await q
     .update(trajectories)
     .set({ leaseUntilMs: input.nowMs + input.leaseMs })
-    .where(and(eq(trajectories.workerId, input.workerId), eq(trajectories.status, 'running')))
+    .where(
+      and(
+        inArray(trajectories.id, [...input.trajectoryIds]),
+        eq(trajectories.workerId, input.workerId),
+        eq(trajectories.status, 'running'),
+      ),
+    )
     .returning({ id: trajectories.id });
   return rows.map((row) => row.id);
 }

@@ -200,6 +200,36 @@ describeOnBothDatabases('workers', (open) => {
     expect(second.tools.pay.ran).toEqual([]);
   });
 
+  it('go on with what they hold when its lease ran out under them, and do not begin it a second time', async () => {
+    let release = (): void => undefined;
+    const held = new Promise<void>((done) => {
+      release = done;
+    });
+    const wait = new TestTool('wait', { type: 'object' }, async () => {
+      await held;
+      return 'waited';
+    });
+    const first = await start(({ turn }) => (turn === 0 ? call('wait', {}) : answer(8)), {
+      tools: new TestTools([wait]),
+      skill: { availableTools: ['wait'], rewardWeights: REWARD },
+    });
+    const seeded = await seed({ groupCount: 1, groupSize: 1 });
+    await until(() => wait.ran.length === 1);
+    const leaseOf = async () => {
+      const [row] = await database.sql`select lease_until_ms from trajectories where run_id = ${seeded.runId}`;
+      return Number(row?.lease_until_ms);
+    };
+    // As after the sleep of a laptop.
+    await database.sql`update trajectories set lease_until_ms = 1 where run_id = ${seeded.runId}`;
+    first.worker.wake();
+    await until(async () => (await leaseOf()) > 1);
+    release();
+    expect((await finished(seeded)).counts.completed).toBe(1);
+    const log = await readEvents(database.db, { sessionId: sessionsOf(seeded)[0] ?? '' });
+    expect(eventsOf(log, 'tool.completed').map(({ data }) => data.result.status)).toEqual(['success']);
+    expect(first.backend.requests).toHaveLength(2);
+  });
+
   it('drop a trajectory that another worker has taken', async () => {
     const first = await start(() => ({ text: answer(8), delayMs: 60_000 }), { leaseMs: 90 });
     const seeded = await seed({ groupCount: 1, groupSize: 1 });

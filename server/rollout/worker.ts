@@ -137,7 +137,7 @@ export class Worker {
           });
           claimed = claims.length;
           await this.announceStarts(claims);
-          for (const claim of claims) this.take(claim);
+          for (const claim of claims) if (!this.holds(claim)) this.take(claim);
           this.#trouble = null;
         } catch (error) {
           this.meet(error, 'the queue could not be read');
@@ -178,6 +178,14 @@ export class Worker {
       });
       runLogGrew(runId);
     }
+  }
+
+  /**
+   * Its own lease ran out: this process slept, or the database was away. The claim renewed it, and what runs goes on; a
+   * second one beside it would take its tool calls for interrupted ones.
+   */
+  private holds({ trajectoryId, sessionId }: ClaimedTrajectory): boolean {
+    return this.held.get(trajectoryId)?.claim.sessionId === sessionId;
   }
 
   private take(claim: ClaimedTrajectory): void {
@@ -235,10 +243,17 @@ export class Worker {
   private async renew(): Promise<void> {
     const { database, ambient } = this.options;
     if (this.held.size === 0) return;
+    // What is claimed while the database answers is none of those.
+    const held = [...this.held];
     const kept = new Set(
-      await renewLeases(database.db, { workerId: this.workerId, nowMs: ambient.now(), leaseMs: this.leaseMs }),
+      await renewLeases(database.db, {
+        workerId: this.workerId,
+        trajectoryIds: held.map(([trajectoryId]) => trajectoryId),
+        nowMs: ambient.now(),
+        leaseMs: this.leaseMs,
+      }),
     );
-    for (const [trajectoryId, { controller }] of this.held)
+    for (const [trajectoryId, { controller }] of held)
       if (!kept.has(trajectoryId)) controller.abort(new Interrupted('Another worker holds this trajectory.'));
     const runs = [...new Set([...this.held.values()].map(({ claim }) => claim.runId))];
     for (const runId of await cancelledRunIds(database.db, runs)) this.cancelRun(runId);
