@@ -205,10 +205,11 @@ describeOnBothDatabases('workers', (open) => {
     const held = new Promise<void>((done) => {
       release = done;
     });
-    const wait = new TestTool('wait', { type: 'object' }, async () => {
+    const waiting = async () => {
       await held;
       return 'waited';
-    });
+    };
+    const wait = new TestTool('wait', { type: 'object' }, waiting, false);
     const first = await start(({ turn }) => (turn === 0 ? call('wait', {}) : answer(8)), {
       tools: new TestTools([wait]),
       skill: { availableTools: ['wait'], rewardWeights: REWARD },
@@ -223,6 +224,8 @@ describeOnBothDatabases('workers', (open) => {
     await database.sql`update trajectories set lease_until_ms = 1 where run_id = ${seeded.runId}`;
     first.worker.wake();
     await until(async () => (await leaseOf()) > 1);
+    // Time for a second one to take the call for one that was interrupted.
+    await new Promise((done) => setTimeout(done, 200));
     release();
     expect((await finished(seeded)).counts.completed).toBe(1);
     const log = await readEvents(database.db, { sessionId: sessionsOf(seeded)[0] ?? '' });
