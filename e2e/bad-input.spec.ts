@@ -85,13 +85,13 @@ test('a backend whose model file is missing refuses the run with a sentence', as
   const before = await everything(client);
   await open(page, '/runs/new');
   await page.getByLabel('Backend').selectOption('lost-model');
-  await expect(page.getByText(/lost-model does not answer now: .*lost\.gguf/)).toBeVisible();
+  await expect(page.getByText(/lost-model cannot be used now: .*lost\.gguf/)).toBeVisible();
   await page.getByRole('button', { name: 'Start', exact: true }).click();
   await expect(page.getByText(/The backend lost-model cannot be used: .*lost\.gguf/)).toBeVisible();
   await expect(page).toHaveURL(/\/runs\/new/);
   expect(await everything(client)).toEqual(before);
   await open(page, '/backends');
-  await expect(page.getByRole('row', { name: /lost-model/ })).toContainText('does not answer');
+  await expect(page.getByRole('row', { name: /lost-model/ })).toContainText('cannot be used');
 });
 
 test('figures out of range are told at their field, and nothing is sent', async ({ page }) => {

@@ -235,7 +235,7 @@ function Verdict({ check }: { check: BackendCheck }) {
   const found = [check.kind, check.serverVersion].filter((part) => part !== null).join(' ');
   return (
     <>
-      {found ? `${found} · ` : null}
+      {found ? <span className="foreign-text">{found} · </span> : null}
       <span className={failed > 0 ? 'text-bad' : 'text-ok'}>{t('verdict', { failed })}</span>
     </>
   );

@@ -158,14 +158,19 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
         actions={
           mayOperate ? (
             <>
-              {hasServers && (paused || backend.trouble !== null) ? (
+              {hasServers && !paused && backend.trouble !== null ? (
                 <Button busy={resume.isPending} onClick={() => resume.mutate({ name })}>
                   {t('resume')}
                 </Button>
               ) : null}
-              {hasServers && !paused ? (
-                <Button busy={pause.isPending} onClick={() => pause.mutate({ name })} title={t('pauseTitle')}>
-                  {t('pause')}
+              {/* One button for both, so that whoever pressed it by keyboard keeps the focus. */}
+              {hasServers ? (
+                <Button
+                  busy={paused ? resume.isPending : pause.isPending}
+                  onClick={() => (paused ? resume : pause).mutate({ name })}
+                  title={paused ? undefined : t('pauseTitle')}
+                >
+                  {t(paused ? 'resume' : 'pause')}
                 </Button>
               ) : null}
               {sources.length > 0 ? (
@@ -200,7 +205,7 @@ function CheckAgain({ name }: { name: string }) {
   return (
     <span className="flex flex-wrap items-center gap-2">
       {check.isError ? <span className="foreign-text text-bad">{sentence(check.error)}</span> : null}
-      <Button kind="quiet" busy={check.isPending} onClick={() => check.mutate({ name })}>
+      <Button kind="quiet" className="-my-1 -mr-2.5" busy={check.isPending} onClick={() => check.mutate({ name })}>
         {t('checkAgain')}
       </Button>
     </span>

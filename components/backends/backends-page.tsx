@@ -77,7 +77,7 @@ export function BackendsPage() {
                         {isDefault ? <Chip label={t('default')} /> : null}
                       </span>
                     </Td>
-                    <Td className="w-1/2">
+                    <Td className="w-1/2 max-sm:w-full">
                       <span className={health.ok ? 'text-ok' : health.held ? 'text-warn' : 'text-bad'}>
                         {health.ok ? t('answers') : health.held ? t('held') : t('silent')}
                       </span>

@@ -25,7 +25,7 @@ export function CheckList({ check }: { check: BackendCheck }) {
                 {t('more')}
               </span>
             </summary>
-            <dl className="grid grid-cols-[5rem_minmax(0,1fr)] gap-x-3 gap-y-1.5 bg-panel px-4 py-2 text-sm">
+            <dl className="grid grid-cols-[4rem_minmax(0,1fr)] gap-x-3 gap-y-1.5 bg-panel px-4 py-2 text-sm">
               <dt className="text-ink-3">{t('sent')}</dt>
               <dd className="foreign-text max-h-40 overflow-auto font-mono whitespace-pre-wrap">{item.sent}</dd>
               <dt className="text-ink-3">{t('received')}</dt>

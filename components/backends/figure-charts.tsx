@@ -1,12 +1,23 @@
 'use client';
 import { useLocale, useTranslations } from 'next-intl';
-import { CartesianGrid, Line, LineChart, ReferenceLine, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts';
+import {
+  CartesianGrid,
+  Line,
+  LineChart,
+  ReferenceDot,
+  ReferenceLine,
+  ResponsiveContainer,
+  Tooltip,
+  XAxis,
+  YAxis,
+} from 'recharts';
 import { count, decimal, percent } from '@/components/ui/numbers';
 import type { BackendHistory } from '@/server/core/views';
 import {
   FIGURES,
   type Figure,
   historyOf,
+  lonePoints,
   newestOf,
   type SeriesRow,
   seriesOf,
@@ -77,7 +88,10 @@ function Chart({
   const span = low === high ? low : `${low}–${high}`;
   const now = newest?.summed ? t('inAll', { value: span }) : span;
   const told = rows.some((row) => replicas.some((_, server) => row[`s${server}`] != null));
-  const tellsAnything = replicas.some(({ points }) => points.some(({ figures }) => figures !== null));
+  // One that was never reached has said nothing about what it tells.
+  const tellsNothing =
+    replicas.some(({ points }) => points.some(({ state }) => state === 'healthy')) &&
+    replicas.every(({ points }) => points.every(({ figures }) => figures === null));
   const stretchMs = (rows.at(-1)?.atMs ?? 0) - (rows[0]?.atMs ?? 0);
   return (
     <figure className="m-0 min-w-0 bg-bg px-4 py-2 max-sm:px-3" aria-label={`${t(`figure.${figure}`)}: ${now}`}>
@@ -107,6 +121,7 @@ function Chart({
               width={36}
               domain={isShare(figure) ? [0, 1] : [0, 'auto']}
               tickCount={3}
+              interval={0}
               tickFormatter={(value) => writeShort(figure, Number(value))}
               tick={{ fontSize: 10, fill: 'var(--ink-3)' }}
               tickLine={false}
@@ -154,10 +169,20 @@ function Chart({
                 {...strokeOf(server)}
               />
             ))}
+            {lonePoints(rows, replicas.length).map(({ atMs, server, value }) => (
+              <ReferenceDot
+                key={`${server} ${atMs}`}
+                x={atMs}
+                y={value}
+                r={1.5}
+                fill={strokeOf(server).stroke}
+                stroke="none"
+              />
+            ))}
           </LineChart>
         </ResponsiveContainer>
       ) : (
-        <p className="flex h-24 items-center text-sm text-ink-3">{t(tellsAnything ? 'noReading' : 'untold')}</p>
+        <p className="flex h-24 items-center text-sm text-ink-3">{t(tellsNothing ? 'untold' : 'noReading')}</p>
       )}
     </figure>
   );

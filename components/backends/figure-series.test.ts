@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { ServerFigures } from '../../server/core/inference';
 import type { BackendHistory, BackendHistoryPoint } from '../../server/core/views';
-import { historyOf, newestOf, seriesOf, versionAtMs, versionChanges } from './figure-series';
+import {
+  historyOf,
+  lonePoints,
+  newestOf,
+  type SeriesRow,
+  seriesOf,
+  versionAtMs,
+  versionChanges,
+} from './figure-series';
 
 const point = (atMs: number, inFlight: number, weightVersion = 'a'): BackendHistoryPoint => ({
   atMs,
@@ -60,6 +68,22 @@ describe('the newest figure', () => {
     expect(newestOf(history([told(2_000, 0.5)], [told(1_000, 0.2)]), 'kv')).toMatchObject({ low: 0.5, high: 0.5 });
     expect(newestOf(history([told(200, null)], [point(200, 1)]), 'kv')).toBeNull();
     expect(newestOf(history([], []), 'requests')).toBeNull();
+  });
+});
+
+describe('readings that stand alone', () => {
+  it('are those without another of the same server beside them', () => {
+    const rows: SeriesRow[] = [
+      { atMs: 1, s0: 5, s1: null },
+      { atMs: 2, s0: 6, s1: 7 },
+      { atMs: 3, s0: null },
+      { atMs: 4, s0: 0, s1: null },
+    ];
+    expect(lonePoints(rows, 2)).toEqual([
+      { atMs: 4, server: 0, value: 0 },
+      { atMs: 2, server: 1, value: 7 },
+    ]);
+    expect(lonePoints([], 2)).toEqual([]);
   });
 });
 

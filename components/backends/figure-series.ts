@@ -64,6 +64,20 @@ export function seriesOf(history: BackendHistory, figure: Figure): SeriesRow[] {
   });
 }
 
+/** Readings without another beside them: no line leads to one, so it is drawn as a dot. */
+export function lonePoints(
+  rows: readonly SeriesRow[],
+  servers: number,
+): { atMs: number; server: number; value: number }[] {
+  return Array.from({ length: servers }, (_, server) => {
+    const valueAt = (at: number): number | null => rows[at]?.[`s${server}`] ?? null;
+    return rows.flatMap(({ atMs }, at) => {
+      const value = valueAt(at);
+      return value !== null && valueAt(at - 1) === null && valueAt(at + 1) === null ? [{ atMs, server, value }] : [];
+    });
+  }).flat();
+}
+
 /**
  * A figure as it is now: of one server its value; of several their sum, or from the lowest to the highest where a sum
  * says nothing. Null when no server told of late.

@@ -25,7 +25,7 @@ export function ReplicaTable({ replicas }: { replicas: readonly ReplicaView[] })
     <Table label={t('title')}>
       <thead>
         <tr>
-          <Th className="min-w-44">{t('server')}</Th>
+          <Th className="min-w-52">{t('server')}</Th>
           <Th>{t('state')}</Th>
           <Th>{t('weights')}</Th>
           <Th numeric title={t('oursTitle')}>

@@ -51,7 +51,10 @@ export function TrajectoryHeader({
               {t('approximateChip')}
             </Chip>
           ) : null}
-          {detail.sequences.some((own) => own.truncated) ? <Chip tone="warn">{t('sequenceTruncated')}</Chip> : null}
+          {/* Where the status says it already, twice is not more. */}
+          {detail.status !== 'truncated' && detail.sequences.some((own) => own.truncated) ? (
+            <Chip tone="warn">{t('sequenceTruncated')}</Chip>
+          ) : null}
           {versions.length > 0 ? (
             <Chip label={t('weights')} title={versions.join(' → ')} className="max-w-80">
               {versions.length > 3 ? `${versions[0]} → … → ${versions.at(-1)}` : versions.join(' → ')}

@@ -27,7 +27,7 @@ export function Dialog({
       aria-label={title}
       onClose={onClose}
       onClick={(event) => event.target === dialog.current && onClose()}
-      className="m-auto max-h-[85dvh] w-[min(32rem,calc(100vw-2rem))] rounded-md border border-line bg-raised p-0 text-ink shadow-raised focus-visible:outline-none backdrop:bg-ink/25"
+      className="m-auto max-h-[85dvh] w-[min(32rem,calc(100vw-2rem))] rounded-md border border-line bg-raised p-0 text-ink shadow-raised focus-visible:outline-none backdrop:bg-veil"
     >
       {open ? (
         <div className="p-4">

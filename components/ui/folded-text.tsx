@@ -1,23 +1,33 @@
 'use client';
 import { useTranslations } from 'next-intl';
-import { useState } from 'react';
+import { useLayoutEffect, useRef, useState } from 'react';
 import { classNames } from './class-names';
 import { count } from './numbers';
-
-const SHORT = 280;
 
 /** Text of any length in a cell: three lines, and all of it at a press, with how much that is. */
 export function FoldedText({ text, mono = false }: { text: string; mono?: boolean }) {
   const t = useTranslations('list');
   const [open, setOpen] = useState(false);
-  const long = text.length > SHORT || text.split('\n', 4).length > 3;
+  const [cut, setCut] = useState(false);
+  const shown = useRef<HTMLDivElement>(null);
+  // What fits into three lines depends on the width: only the browser knows whether something is hidden.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another text may fit where the one before did not
+  useLayoutEffect(() => {
+    const element = shown.current;
+    if (!element || open) return;
+    const look = () => setCut(element.scrollHeight > element.clientHeight + 1);
+    look();
+    const watch = new ResizeObserver(look);
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, [open, text]);
   return (
     <div className="min-w-0">
-      <div className={classNames('foreign-text', mono && 'font-mono text-sm', !open && 'line-clamp-3')}>
+      <div ref={shown} className={classNames('foreign-text', mono && 'font-mono text-sm', !open && 'line-clamp-3')}>
         {/* A browser lays out what is hidden too: only the head of a huge text is written while it is folded. */}
         {open || text.length <= 2_000 ? text : text.slice(0, 2_000)}
       </div>
-      {long ? (
+      {cut ? (
         <button
           type="button"
           aria-expanded={open}

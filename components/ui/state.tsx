@@ -52,7 +52,7 @@ export function Notice({ tone = 'warn', children }: { tone?: 'warn' | 'bad' | 'o
   return (
     <div
       className={classNames(
-        'foreign-text max-h-40 overflow-y-auto border-l-2 bg-panel px-3 py-1.5 text-sm text-ink',
+        'foreign-text max-h-40 overflow-y-auto border-l-2 bg-panel px-3.5 py-1.5 text-sm text-ink',
         edge,
       )}
     >
