@@ -165,3 +165,25 @@ export async function settled(page: Page): Promise<void> {
   await expect(page.getByRole('heading', { level: 1 }).first()).not.toBeEmpty();
   await expect(page.getByRole('status', { name: /^(Loading|Asking)|^正在|加载|询问/ })).toHaveCount(0);
 }
+
+/** Presses Tab until the wanted thing has the focus; every stop on the way must be seen to have it. */
+export async function tabTo(page: Page, wanted: Locator, key: 'Tab' | 'Shift+Tab' = 'Tab'): Promise<void> {
+  await wanted.waitFor();
+  for (let presses = 0; presses < 120; presses++) {
+    await page.keyboard.press(key);
+    const seen = await page.evaluate(() => {
+      const element = document.activeElement;
+      if (!element || element === document.body) return 'page';
+      // A radio button hidden in its label, or a field within a frame, shows the focus on what surrounds it.
+      for (let at: Element | null = element; at && at !== document.body; at = at.parentElement) {
+        const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(at);
+        if ((outlineStyle !== 'none' && Number.parseFloat(outlineWidth) > 0) || boxShadow.includes('inset'))
+          return 'seen';
+      }
+      return `unseen: ${element.outerHTML.slice(0, 200)}`;
+    });
+    expect(seen).not.toContain('unseen');
+    if (await wanted.evaluate((element) => element === document.activeElement)) return;
+  }
+  throw new Error(`${key} never came to ${wanted}.`);
+}

@@ -1,28 +1,5 @@
 /** The main job without a mouse. */
-import type { Locator, Page } from '@playwright/test';
-import { expect, figure, heatmap, open, pageHeader, test, tokenFact, tokenMap } from './journey';
-
-/** Presses Tab until the wanted thing has the focus; every stop on the way must be seen to have it. */
-async function tabTo(page: Page, wanted: Locator): Promise<void> {
-  await wanted.waitFor();
-  for (let presses = 0; presses < 120; presses++) {
-    await page.keyboard.press('Tab');
-    const seen = await page.evaluate(() => {
-      const element = document.activeElement;
-      if (!element || element === document.body) return 'page';
-      // A radio button hidden in its label, or a field within a frame, shows the focus on what surrounds it.
-      for (let at: Element | null = element; at && at !== document.body; at = at.parentElement) {
-        const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(at);
-        if ((outlineStyle !== 'none' && Number.parseFloat(outlineWidth) > 0) || boxShadow.includes('inset'))
-          return 'seen';
-      }
-      return `unseen: ${element.outerHTML.slice(0, 200)}`;
-    });
-    expect(seen).not.toContain('unseen');
-    if (await wanted.evaluate((element) => element === document.activeElement)) return;
-  }
-  throw new Error(`Tab never came to ${wanted}.`);
-}
+import { expect, figure, heatmap, open, pageHeader, tabTo, test, tokenFact, tokenMap } from './journey';
 
 test('a run is started, opened and read by keyboard alone', async ({ page }) => {
   await open(page, '/');
