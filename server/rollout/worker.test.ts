@@ -7,6 +7,7 @@ import { getToolOutput } from '../../db/queries/tool-outputs';
 import { getTokenSequence, getTrajectory } from '../../db/queries/trajectory-views';
 import { describeOnBothDatabases, type TestDatabase } from '../../db/testing/database';
 import { type SeededRun, seedRun } from '../../db/testing/seed';
+import { Unavailable } from '../core/errors';
 import { computeAdvantages } from '../core/training/advantages';
 import type { RunDetail } from '../core/views';
 import { answer, call, eventsOf } from './testing/rollouts';
@@ -198,6 +199,23 @@ describeOnBothDatabases('workers', (open) => {
     const second = await start(() => answer(8));
     expect((await finished(seeded)).counts.completed).toBe(2);
     expect(second.tools.pay.ran).toEqual([]);
+  });
+
+  it('wait, with the reason, while what a trajectory needs cannot be had', async () => {
+    let away: Error | null = new Unavailable('The backend lab does not answer.', { retry: true });
+    let asked = 0;
+    const { worker } = await start(twoSteps, {
+      beforeMaterial: () => {
+        asked++;
+        if (away) throw away;
+      },
+    });
+    const seeded = await seed({ groupCount: 1, groupSize: 2 });
+    await until(() => asked > 4);
+    await until(() => worker.trouble === 'The backend lab does not answer.');
+    expect((await getRun(database.db, seeded.runId)).counts).toMatchObject({ failed: 0, completed: 0 });
+    away = null;
+    expect((await finished(seeded)).counts.completed).toBe(2);
   });
 
   it('go on with what they hold when its lease ran out under them, and do not begin it a second time', async () => {

@@ -7,7 +7,7 @@ import { Session } from '../../harness/session';
 import { silentLogger } from '../../observability/logger';
 import { databaseStore } from '../database-store';
 import { ToolEnv } from '../tool-env';
-import { Worker } from '../worker';
+import { type RunMaterial, Worker } from '../worker';
 import { noSandboxes, type TestEngine, testEngine, testSkill } from './rollouts';
 import type { ScriptedOptions } from './scripted-backend';
 import type { TestTools } from './test-tools';
@@ -27,6 +27,8 @@ export interface TestWorkerOptions {
   skill?: Partial<Skill>;
   leaseMs?: number;
   capacity?: number;
+  /** Called before each trajectory gets what it needs; may throw. */
+  beforeMaterial?: () => void;
 }
 
 export async function startTestWorker(options: TestWorkerOptions): Promise<TestWorker> {
@@ -35,6 +37,27 @@ export async function startTestWorker(options: TestWorkerOptions): Promise<TestW
   const store = databaseStore(database, new EventWriter(database), ambient);
   const { engine, backend, tools } = testEngine(options.script, { tools: options.tools, store });
   const skill = testSkill({ answerFormat: { requiredFields: ['number'] }, ...options.skill });
+  const material: RunMaterial = {
+    engine,
+    release: () => undefined,
+    jobFor: ({ trajectoryId, task, seed }) => ({
+      skill,
+      deadlineMs: skill.deadlineMs,
+      makeEnv: () =>
+        new ToolEnv({
+          trajectoryId,
+          skill,
+          task,
+          tools: tools.registry,
+          sandboxes: noSandboxes,
+          judge: null,
+          seed,
+          callLimitMs: 30_000,
+          now: ambient.now,
+          observe: () => undefined,
+        }),
+    }),
+  };
   const worker = new Worker({
     database,
     ambient,
@@ -46,27 +69,10 @@ export async function startTestWorker(options: TestWorkerOptions): Promise<TestW
     runLogGrew: () => undefined,
     failBeforeStart: (claim) =>
       Session.open({ sessionId: claim.sessionId, runId: claim.runId, store, now: ambient.now }),
-    materialOf: async () => ({
-      engine,
-      release: () => undefined,
-      jobFor: ({ trajectoryId, task, seed }) => ({
-        skill,
-        deadlineMs: skill.deadlineMs,
-        makeEnv: () =>
-          new ToolEnv({
-            trajectoryId,
-            skill,
-            task,
-            tools: tools.registry,
-            sandboxes: noSandboxes,
-            judge: null,
-            seed,
-            callLimitMs: 30_000,
-            now: ambient.now,
-            observe: () => undefined,
-          }),
-      }),
-    }),
+    materialOf: async () => {
+      options.beforeMaterial?.();
+      return material;
+    },
   });
   await worker.start();
   return {
