@@ -1,3 +1,5 @@
+import { MIXED } from '../core/tokens/chunk';
+
 /**
  * The order in which a backend's weights came, by their labels: how many versions lie between two of them. Labels mean
  * nothing by themselves; what counts is when each was first seen.
@@ -22,6 +24,3 @@ export class VersionLine {
     return position === undefined ? this.#order.size : this.#order.size - 1 - position;
   }
 }
-
-/** What stands between the labels of a generation whose tokens cannot be told apart. */
-const MIXED = '→';

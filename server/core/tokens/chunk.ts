@@ -26,6 +26,9 @@ export interface WeightSpan {
   end: number;
 }
 
+/** Stands between the labels of weights of which nobody knows which were at work; no label of its own may hold it. */
+export const MIXED = '→';
+
 /** Which weights gave the scores of a sequence, and when. */
 export interface ScoreSource {
   /** Name of the backend. */

@@ -3,7 +3,7 @@
  * weights came while it ran.
  */
 import { Invalid } from '../../core/errors';
-import type { WeightSpan } from '../../core/tokens/chunk';
+import { MIXED, type WeightSpan } from '../../core/tokens/chunk';
 import type { GenerateCall, RawGeneration } from './protocol';
 import { fitName } from './server-words';
 
@@ -74,7 +74,7 @@ export function spansOf(
   if (n === 0) return [];
   const last = typeof said === 'string' ? fitName(server, 'weights', said) : after;
   const version =
-    before === null || last === null || before === last ? (last ?? before ?? 'unknown') : `${before}→${last}`;
+    before === null || last === null || before === last ? (last ?? before ?? 'unknown') : `${before}${MIXED}${last}`;
   return [{ version, start: 0, end: n }];
 }
 

@@ -284,6 +284,35 @@ describe('on trtllm-serve', () => {
     await wrong.twin.close();
   });
 
+  it('labels what is sampled after an update of which nobody knows whether it is in with both, also when it is opened anew', async () => {
+    const kept: string[] = [];
+    const labels: StoredLabels = {
+      labelOf: async () => kept.at(-1) ?? null,
+      keepLabel: async (_url, _fingerprint, version) => void kept.push(version),
+    };
+    const options = { protocol: tensorrtLlmWithControl(CONTROL), tokenizerFolder: fixture.tokenizer, labels };
+    const twin = await startTensorrtTwin({ modelPath: fixture.tiny, controlKey: CONTROL });
+    const backend = await fixture.backendOn(twin, options);
+    const sampledBy = async (by: RemoteBackend) => (await generate(by)).weightVersions.map(({ version }) => version);
+    twin.faults.staleCache = true;
+    await expect(backend.updateWeights(external('v2'))).rejects.toThrow('It stays paused');
+    await backend.resume();
+    expect(await sampledBy(backend)).toEqual(['tiny→v2']);
+    await backend.close();
+
+    const after = await fixture.backendOn(twin, options);
+    expect(await sampledBy(after)).toEqual(['tiny→v2']);
+    await expect(after.updateWeights(external('v3'))).rejects.toThrow('It stays paused');
+    await after.resume();
+    expect(await sampledBy(after)).toEqual(['tiny→…→v3']);
+    twin.faults.staleCache = false;
+    await after.updateWeights(external('v4'));
+    expect(await sampledBy(after)).toEqual(['v4']);
+    // A studio that is cut off in between finds both.
+    expect(kept).toEqual(['tiny→v2', 'tiny→…→v3', 'tiny→…→v4', 'v4']);
+    await twin.close();
+  });
+
   it('offers no update without a control key', async () => {
     const twin = await startTensorrtTwin({ modelPath: fixture.tiny });
     const backend = await fixture.backendOn(twin, { protocol: tensorrtLlm, tokenizerFolder: fixture.tokenizer });

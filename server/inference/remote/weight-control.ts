@@ -85,7 +85,7 @@ export class WeightControl {
     await this.#alone(`Its weights are being updated to ${version}`, async () => {
       const old = await this.version();
       // What is cut off here leaves a trace of this start of the server: see #makeSure.
-      if (!this.readsLabel) await this.#remembered.set(old);
+      if (!this.readsLabel) await this.#remembered.begin(version);
       const reason = this.gate.closed;
       this.gate.close(`${this.#known.called} takes the weights ${version}.`);
       let at: Step = 'pause';
@@ -224,7 +224,7 @@ export class WeightControl {
   async #stamp(weights: WeightRoutes, version: string): Promise<void> {
     await weights.stamp(this.#known.http, version);
     if (weights.keepsLabel === false) {
-      await this.#remembered.set(version);
+      await this.#remembered.end(version);
       return;
     }
     const now = await this.#label.fresh();
@@ -254,6 +254,13 @@ export class WeightControl {
   ): Promise<Error> {
     const what = `did not take the weights ${version}: ${NOT_DONE[at]}`;
     const oldServe = at === 'pause' || (at === 'load' && loadLeftTheOld(error));
+    if (!this.readsLabel)
+      await this.#remembered.end(oldServe ? old : null).catch((unkept) => {
+        this.#logger.error(
+          { backend: this.#known.http.backend, err: unkept },
+          'The label of the weights was not kept.',
+        );
+      });
     if (!oldServe) return this.#stayPaused(what, error);
     let serves = `The weights ${old} go on serving.`;
     if (this.#paused !== null) {

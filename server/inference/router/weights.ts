@@ -3,6 +3,7 @@
  * moves tensors is done by all at once. In the end all that serve have the same weights: who could not take them is out.
  */
 import { Conflict, isStudioError, Unavailable } from '../../core/errors';
+import { MIXED } from '../../core/tokens/chunk';
 import type { Logger } from '../../observability/logger';
 import type { InferenceBackend, WeightUpdate } from '../backend';
 import { behindName } from '../remote/server-name';
@@ -64,7 +65,7 @@ export class FleetWeights {
       if (!server || !replica.serving || replica.updating) return;
       const now = await server.backend.weightVersion().catch(() => null);
       if (now === null || now === version || replica.updating || replica.version !== version) return;
-      if (this.#replaced.get(now)) replica.doubt(`It says that it serves ${now}; it was ${version}.`);
+      if (this.#wasReplaced(now)) replica.doubt(`It says that it serves ${now}; it was ${version}.`);
       else replica.version = now;
     });
     await Promise.all(asked);
@@ -109,7 +110,7 @@ export class FleetWeights {
     }
     // A label we never replaced came from elsewhere, and tensors that a trainer moved cannot be brought again: then it
     // serves when no other has room.
-    if (last.source.kind === 'external' || !this.#replaced.get(version)) return version;
+    if (last.source.kind === 'external' || !this.#wasReplaced(version)) return version;
     if (replica.refusedVersion === last.version)
       throw new Unavailable(
         `The server ${replica.url} serves the weights ${version} and could not take ${last.version}; it is left out until it has them.`,
@@ -124,6 +125,12 @@ export class FleetWeights {
     } finally {
       replica.updating = false;
     }
+  }
+
+  /** Of one that nobody knows the weights of (`old→new`), the old ones count. */
+  #wasReplaced(label: string): boolean {
+    const [oldest = label] = label.split(MIXED);
+    return this.#replaced.get(oldest) === true;
   }
 
   /** What all that serve say; null when they differ. */

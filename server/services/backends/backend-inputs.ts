@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { REMOTE_KINDS, type RemoteKind } from '../../core/inference';
 import { MAX_REPLICAS, remoteSettingsSchema, serverUrlSchema } from '../../core/inference-settings';
+import { MIXED } from '../../core/tokens/chunk';
 import { cursorSchema, isStorable, limitSchema, nameSchema, UNSTORABLE } from '../inputs';
 
 const settings = remoteSettingsSchema.shape;
@@ -96,7 +97,7 @@ export const updateWeightsInput = z.object({
     z.object({ kind: z.literal('external') }),
   ]),
   /** Label of the new weights, written beside every token they sample. */
-  version: nameSchema.refine((text) => !text.includes('→'), 'must not hold an arrow: that marks mixed generations'),
+  version: nameSchema.refine((text) => !text.includes(MIXED), 'must not hold an arrow: that marks mixed generations'),
   inFlight: z.enum(['drain', 'interrupt']).default('drain'),
 });
 
