@@ -3,6 +3,7 @@
  * A trajectory goes back and forth between them one harness step at a time; neither side waits for the other's batch,
  * and one failing trajectory never touches its siblings.
  */
+import { setMaxListeners } from 'node:events';
 import type { Ambient } from '../core/ambient';
 import { Cancelled, Conflict, isStudioError, TimedOut } from '../core/errors';
 import type { EventData } from '../core/events';
@@ -104,6 +105,8 @@ export class AsyncRolloutEngine {
   ): Promise<Rollout[][]> {
     const { ambient } = this.options;
     const seed = options.seed ?? Math.floor(ambient.random() * 2 ** 31);
+    // Every trajectory listens to it.
+    if (options.signal) setMaxListeners(0, options.signal);
     return Promise.all(
       prompts.map((prompt, position) =>
         Promise.all(

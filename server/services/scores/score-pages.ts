@@ -1,4 +1,5 @@
 /** Walks the token sequences of a run and writes their scores, a page at a time. */
+import { setMaxListeners } from 'node:events';
 import {
   type NewScores,
   readSequencesToScore,
@@ -108,7 +109,10 @@ async function scoreAll(
   signal: AbortSignal,
 ): Promise<NewScores[]> {
   const failed = new AbortController();
-  const wishes = { alternatives, entropy, signal: AbortSignal.any([signal, failed.signal]) };
+  const stop = AbortSignal.any([signal, failed.signal]);
+  // Every sequence listens to it.
+  setMaxListeners(0, stop);
+  const wishes = { alternatives, entropy, signal: stop };
   return Promise.all(
     rows.map(async ({ trajectoryId, sequence }) => {
       try {
