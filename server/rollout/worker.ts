@@ -152,7 +152,9 @@ export class Worker {
   private meet(error: unknown, what: string, where: object = {}): void {
     const told = toStudioError(error);
     const sentence = isStudioError(told) ? told.message : 'The worker met an error nobody foresaw; the log has it.';
-    if (sentence !== this.#trouble) this.options.logger.error({ ...where, err: error }, what);
+    // What passes by itself is no error of the studio's.
+    const level = isTransient(error) ? 'warn' : 'error';
+    if (sentence !== this.#trouble) this.options.logger[level]({ ...where, err: error }, what);
     this.#trouble = sentence;
   }
 

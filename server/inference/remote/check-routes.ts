@@ -5,7 +5,7 @@ import { type Probe, type Verdict, within } from './check-probe';
 import type { WeightRoutes } from './protocol';
 import { fitName, quoted } from './server-words';
 
-const SOURCES = { checkpoint: 'checkpoints', lora: 'LoRA adapters', external: 'a trainer that moves tensors itself' };
+const SOURCES = { checkpoint: 'checkpoint', lora: 'LoRA adapter', external: 'tensors that a trainer moves' };
 
 /** Reads the label, or has the key tried that signs: nothing is loaded or paused. */
 export async function checkWeights({
@@ -33,7 +33,7 @@ export async function checkWeights({
   return {
     routes,
     status: 'pass',
-    says: `New weights can come as ${ways}; ${label}${routes.canPause ? '' : '; it cannot be paused'}.`,
+    says: `New weights can come as: ${ways}; ${label}${routes.canPause ? '' : '; it cannot be paused'}.`,
   };
 }
 

@@ -215,7 +215,7 @@ export class Replica {
   /** Throws why it cannot be used. */
   async #ask(): Promise<Found> {
     const { source, times, ambient } = this.#options;
-    const silence = `The server ${this.url} of the backend ${this.#options.backend} did not say that it is well`;
+    const silence = `The server ${this.url} of the backend ${this.#options.backend} did not answer whether it is well`;
     if (!this.#server) {
       const opened = await within(source.open(), times.answerMs, silence, (late) => void late.close());
       if (this.#closed) {

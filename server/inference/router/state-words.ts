@@ -1,4 +1,5 @@
 /** How the servers of a backend are, in the words a person reads. */
+import { behindName } from '../remote/server-name';
 import type { Replica } from './replica';
 
 /** Why nobody can be served now; the caller knows that it is so. */
@@ -11,8 +12,17 @@ export function troubleOf(
   if (updatingTo !== null && replicas.some((replica) => replica.updating))
     return `The weights of the backend ${backend} are being changed to ${updatingTo}; requests wait until that is done.`;
   const [first, ...others] = replicas;
-  const more = others.length > 0 ? ` The other ${others.length} cannot be used either.` : '';
-  return `No server of the backend ${backend} can be used, and requests wait until one can. ${first?.url}: ${first?.reason}${more}`;
+  if (!first) return `The backend ${backend} has no server.`;
+  const { url } = first;
+  // Most reasons name their server themselves.
+  const why = behindName(first.reason ?? 'it has not been asked yet.', { backend, url });
+  const more =
+    others.length === 0
+      ? ''
+      : others.length === 1
+        ? ' The other cannot either.'
+        : ` The other ${others.length} cannot either.`;
+  return `No server of the backend ${backend} can be used, and requests wait until one can. ${url}: ${why}${more}`;
 }
 
 /** What serves, and the first that does not. */

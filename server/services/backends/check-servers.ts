@@ -33,8 +33,9 @@ export function requireOneBackend(name: string, checks: readonly BackendCheck[])
   const failed = checks.filter(({ ok }) => !ok);
   if (failed.length > 0) {
     const told = failed.slice(0, NAMED).map(({ url, items }) => {
-      const says = items.filter(({ status }) => status === 'fail').map((item) => item.says.trim());
-      return `${url}: ${says.join(' ') || 'it cannot be used.'}`;
+      // Several items may fail for one reason.
+      const says = new Set(items.filter(({ status }) => status === 'fail').map((item) => item.says.trim()));
+      return `${url}: ${[...says].join(' ') || 'it cannot be used.'}`;
     });
     const more = failed.length > NAMED ? ` And ${failed.length - NAMED} more.` : '';
     throw new Invalid(`The backend ${name} cannot be used. ${told.join(' ')}${more}`);
