@@ -60,6 +60,7 @@ interface Parts {
   runLog?: SharedRunLogBus;
   worker?: WorkerOfThisProcess;
   pages?: Promise<Pages> | null;
+  rechecks?: Rechecks;
   sockets?: WebSockets;
   programToken?: { token: string; ctx: ServiceContext };
 }
@@ -92,6 +93,7 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
   }
 
   const stop = async (): Promise<void> => {
+    parts.rechecks?.stop();
     await takeApart('scoring', parts.scoreJobs?.stop(), logger);
     await takeApart('worker', parts.worker?.stop(), logger);
     parts.sockets?.close();
@@ -157,7 +159,6 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
     const admin = await ensureFirstAdmin({ ctx: bare });
     await loadSamples({ ctx: bare, input: { packageRoot } });
     goOn();
-    let rechecks: Rechecks | null = null;
     parts.worker = await startWorkerOfThisProcess({
       database,
       ambient,
@@ -165,7 +166,7 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
       environment,
       packageRoot,
       secrets,
-      serverRestarted: (name) => rechecks?.request(name),
+      serverRestarted: (name) => parts.rechecks?.request(name),
       runLogGrew,
     });
     goOn();
@@ -177,7 +178,7 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
       process: { ...parts.worker.process, runLogGrew, secrets, scoreJobs },
     };
     const ctx: ServiceContext = { ...services, actor: bare.actor };
-    rechecks = new Rechecks((name) => recheckWhenServing(ctx, name), logger);
+    parts.rechecks = new Rechecks((name, signal) => recheckWhenServing(ctx, name, signal), logger);
     const pages = await parts.pages;
     const sockets = createWebSockets({ services, runLog, addresses, metrics, passOn: pages ? pages.upgrade : null });
     parts.sockets = sockets;

@@ -13,7 +13,7 @@ describe('the check after a restart', () => {
       ],
     };
     const ctx = { process: idleProcess({ backendLive: async () => backend as never }) } as unknown as ServiceContext;
-    const checked = recheckWhenServing(ctx, 'remote', 1);
+    const checked = recheckWhenServing(ctx, 'remote', new AbortController().signal, 1);
     await expect(checked).rejects.toBeInstanceOf(Conflict);
     await expect(checked).rejects.toThrow(`http://gpu-2 is ${state}`);
   });

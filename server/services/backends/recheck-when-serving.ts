@@ -12,9 +12,10 @@ const SETTLED_MS = 5_000;
 export async function recheckWhenServing(
   ctx: ServiceContext,
   name: string,
+  signal: AbortSignal,
   settledMs = SETTLED_MS,
 ): Promise<BackendCheck[]> {
-  await sleep(settledMs);
+  await sleep(settledMs, undefined, { signal });
   const backend = await ctx.process.backendLive(name);
   const away = backend.replicas?.().find(({ state }) => state !== 'healthy');
   if (away)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { Conflict, Unavailable } from '../../core/errors';
 import { silentLogger } from '../../observability/logger';
@@ -19,6 +20,25 @@ describe('checks after a restart of a server', () => {
     await new Promise((next) => setTimeout(next, 1));
     rechecks.request('b');
     expect(asked).toEqual(['a', 'b', 'b']);
+  });
+
+  it('are given up when the studio ends, without a word', async () => {
+    const lines: unknown[] = [];
+    const logger = { ...silentLogger, warn: (...line: unknown[]) => void lines.push(line) };
+    const asked: string[] = [];
+    const rechecks = new Rechecks(
+      async (name, signal) => {
+        asked.push(name);
+        await sleep(60_000, undefined, { signal });
+      },
+      logger as typeof silentLogger,
+    );
+    rechecks.request('a');
+    rechecks.stop();
+    await new Promise((next) => setTimeout(next, 5));
+    rechecks.request('a');
+    expect(asked).toEqual(['a']);
+    expect(lines).toEqual([]);
   });
 
   it('are tried again by themselves while the backend is paused', async () => {
