@@ -8,6 +8,7 @@ import { Invalid } from '../../core/errors';
 import { type Asked, reasonOf, statusError, unreadable } from './error-sentence';
 import { exchange } from './http-exchange';
 import { readJson, writeJson } from './json-body';
+import { names } from './name-lookup';
 import { parseTurn } from './parse-turn';
 import type { NamedServer } from './server-name';
 import { KeyRedaction } from './server-words';
@@ -97,7 +98,7 @@ class PooledClient implements HttpClient {
     // A generation may take as long as it likes; what else must be there in time says so for itself.
     this.#pool = new Pool(address.origin, {
       connections,
-      connect: { timeout: CONNECT_TIMEOUT_MS },
+      connect: { timeout: CONNECT_TIMEOUT_MS, lookup: names.lookup },
       pipelining: 1,
       headersTimeout: 0,
       bodyTimeout: 0,
