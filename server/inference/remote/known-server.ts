@@ -98,9 +98,12 @@ export class KnownServer {
     if (this.#options.ambient.now() - this.#describedAtMs > FACTS_MS) this.#suspect = true;
   }
 
-  /** After something was done to it from here; when it does not answer it is asked again later. */
-  async expectChange(): Promise<void> {
-    await this.#describe(false).catch(() => {
+  /**
+   * After something was done to it from here; when it does not answer it is asked again later.
+   * @param sameStart what was done leaves its fingerprint alone: one that has another now was started again under it
+   */
+  async expectChange(sameStart: boolean): Promise<void> {
+    await this.#describe(sameStart).catch(() => {
       this.#suspect = true;
     });
   }

@@ -152,7 +152,7 @@ export class RemoteBackend implements InferenceBackend {
     return this.#server.use(async () => {
       await this.#weights.update(update);
       // With the new weights it may have another name, and say other things of itself.
-      await this.#server.expectChange();
+      await this.#server.expectChange(!this.#weights.readsLabel);
     });
   }
 
@@ -222,7 +222,7 @@ export class RemoteBackend implements InferenceBackend {
   settle(unfinished: UnfinishedUpdate): Promise<void> {
     return this.#server.use(async () => {
       await this.#weights.settle(unfinished);
-      await this.#server.expectChange();
+      await this.#server.expectChange(!this.#weights.readsLabel);
     });
   }
 

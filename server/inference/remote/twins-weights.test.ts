@@ -313,6 +313,19 @@ describe('on trtllm-serve', () => {
     await twin.close();
   });
 
+  it('gives a server that was started again under the update the label of its first weights', async () => {
+    const twin = await startTensorrtTwin({ modelPath: fixture.tiny, controlKey: CONTROL });
+    const labels: StoredLabels = {
+      labelOf: async () => null,
+      keepLabel: async (_url, _fingerprint, version) => (version === 'v2' ? twin.restart() : undefined),
+    };
+    const options = { protocol: tensorrtLlmWithControl(CONTROL), tokenizerFolder: fixture.tokenizer, labels };
+    const backend = await fixture.backendOn(twin, options);
+    await backend.updateWeights(external('v2'));
+    expect((await generate(backend)).weightVersions[0]?.version).toBe('tiny');
+    await twin.close();
+  });
+
   it('offers no update without a control key', async () => {
     const twin = await startTensorrtTwin({ modelPath: fixture.tiny });
     const backend = await fixture.backendOn(twin, { protocol: tensorrtLlm, tokenizerFolder: fixture.tokenizer });

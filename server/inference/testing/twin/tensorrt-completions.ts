@@ -26,7 +26,7 @@ export interface CompletionsOptions {
   guided: boolean;
   /** The TensorRT engine divides the numbers by the temperature, the PyTorch one does not. */
   tempered: boolean;
-  model: () => string;
+  model: string;
 }
 
 interface Asked {
@@ -53,7 +53,7 @@ export async function complete(options: CompletionsOptions, { body, signal }: Tw
     const one = ask(options, fields, promptIds, `${id}-${k}`);
     return Array.from({ length: numberOf(fields, 'n', 1) }, () => one);
   });
-  const head = { id, object: 'text_completion', created: 1, model: options.model() };
+  const head = { id, object: 'text_completion', created: 1, model: options.model };
   if (flagOf(fields, 'stream', false)) return stream(options, asked, head, signal);
   const generations = await Promise.all(asked.map((one) => options.run({ ...one.request, signal })));
   const sum = (count: (generation: EngineGeneration) => number) =>

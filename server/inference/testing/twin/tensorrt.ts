@@ -32,14 +32,15 @@ function routesOf(
   start: ServerStart,
 ): Record<string, TwinRoute> {
   const { engine, counters } = counted;
-  const model = () => basename(engine.modelPath, extname(engine.modelPath));
+  // What it was started with, whatever tensors are moved into it.
+  const model = basename(engine.modelPath, extname(engine.modelPath));
   const { guided = true, tempered = false, metrics = true, serverInfo = true, controlKey } = options;
   let told = 0;
   const routes: Record<string, TwinRoute> = {
     'POST /v1/completions': (request) =>
       complete({ engine, run: counted.generate, faults, guided, tempered, model }, request),
     'GET /v1/models': () => ({
-      json: { object: 'list', data: [{ id: model(), object: 'model', created: 1, owned_by: 'tensorrt_llm' }] },
+      json: { object: 'list', data: [{ id: model, object: 'model', created: 1, owned_by: 'tensorrt_llm' }] },
     }),
     'GET /version': () => ({ json: { version: '1.2.1' } }),
     'GET /health': () => ({ text: '' }),
