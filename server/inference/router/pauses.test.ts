@@ -99,6 +99,19 @@ describe('a pause that fails', () => {
     await router.resume();
     expect([away?.paused, here?.paused]).toEqual([false, false]);
   });
+
+  it('with nobody behind it says so too', async () => {
+    const [router, away] = await start(1);
+    await away?.close();
+    const waiting = generate(router);
+    await until(() => states(router)[0] === 'down');
+    await router.pause();
+    expect(router.trouble()).toMatch(/An operator paused .* No server of the backend .* can be used/);
+    expect(await router.health()).toMatchObject({ ok: false, held: false });
+    await away?.listen();
+    await router.resume();
+    expect(await waiting).toBeGreaterThan(0);
+  });
 });
 
 describe('a resume', () => {

@@ -8,7 +8,8 @@ export function troubleOf(
   replicas: readonly Replica[],
   { paused, updatingTo }: { paused: boolean; updatingTo: string | null },
 ): string {
-  if (paused) return `An operator paused the backend ${backend}; requests wait until it is resumed.`;
+  const pause = `An operator paused the backend ${backend}; requests wait until it is resumed.`;
+  if (paused && replicas.some(({ serving, updating }) => serving || updating)) return pause;
   if (updatingTo !== null && replicas.some((replica) => replica.updating))
     return `The weights of the backend ${backend} are being changed to ${updatingTo}; requests wait until that is done.`;
   const [first, ...others] = replicas;
@@ -22,7 +23,8 @@ export function troubleOf(
       : others.length === 1
         ? ' The other cannot either.'
         : ` The other ${others.length} cannot either.`;
-  return `No server of the backend ${backend} can be used, and requests wait until one can. ${url}: ${why}${more}`;
+  const silent = `No server of the backend ${backend} can be used, and requests wait until one can. ${url}: ${why}${more}`;
+  return paused ? `${pause} ${silent}` : silent;
 }
 
 /** What serves, and the first that does not. */
