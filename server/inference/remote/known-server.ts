@@ -95,7 +95,12 @@ export class KnownServer {
 
   /** For work that only looks whether it is well. */
   doubtWhenOld(): void {
-    if (this.#options.ambient.now() - this.#describedAtMs > FACTS_MS) this.#suspect = true;
+    if (this.#options.ambient.now() - this.#describedAtMs > FACTS_MS) this.doubt();
+  }
+
+  /** For work that must know this start of it from another. */
+  doubt(): void {
+    this.#suspect = true;
   }
 
   /**

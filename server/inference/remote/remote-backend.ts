@@ -149,6 +149,7 @@ export class RemoteBackend implements InferenceBackend {
 
   /** Throws Invalid, Conflict or Unavailable; the sentence says which weights serve, or that the server stays paused. */
   updateWeights(update: WeightUpdate): Promise<void> {
+    if (!this.#weights.readsLabel) this.#server.doubt();
     return this.#server.use(async () => {
       await this.#weights.update(update);
       // With the new weights it may have another name, and say other things of itself.

@@ -29,7 +29,8 @@ export function tensorrtWeights(facts: TensorrtFacts, controlKey: string): Weigh
     load: () => Promise.resolve(),
     async flush(http) {
       const prompt = facts.lastPrompt ?? cacheProbe(facts);
-      if (facts.lastPrompt === null) await cachedTokens(http, facts, prompt);
+      // It may have left the cache since it was read.
+      await cachedTokens(http, facts, prompt);
       // What the cache holds goes with its memory.
       await control(http, controlKey, '/release_memory', { tags: ['kv_cache'] });
       await control(http, controlKey, '/resume_memory', { tags: ['kv_cache'] });

@@ -218,23 +218,16 @@ describe('the prefix cache of trtllm-serve', () => {
     const cached = (cached_tokens: Json) => ({ prompt_tokens_details: { cached_tokens } });
     const last = Int32Array.of(70, 71, 72);
     await flush(cached(0), last);
-    expect(server.asked.map(({ route }) => route)).toEqual([
-      'POST /release_memory',
-      'POST /resume_memory',
-      'POST /v1/completions',
-    ]);
+    // What was read last may have left the cache since, and would say nothing: it is read once more.
+    const routes = ['POST /v1/completions', 'POST /release_memory', 'POST /resume_memory', 'POST /v1/completions'];
+    expect(server.asked.map(({ route }) => route)).toEqual(routes);
     for (const usage of [{}, { prompt_tokens_details: null }, cached(null)] as JsonObject[])
       expect((await errorOf(flush(usage, last))).message).toContain('does not say whether its prefix cache is empty');
     expect((await errorOf(flush(cached(2), last))).message).toContain('took 2 of 3 tokens of a prompt from it');
-    // Of a studio that was started again nothing is known to have been read: it reads something first.
+    // Of a studio that was started again nothing is known to have been read.
     server.asked.length = 0;
     await flush(cached(0), null);
-    expect(server.asked.map(({ route }) => route)).toEqual([
-      'POST /v1/completions',
-      'POST /release_memory',
-      'POST /resume_memory',
-      'POST /v1/completions',
-    ]);
+    expect(server.asked.map(({ route }) => route)).toEqual(routes);
     expect(server.asked[0]?.body).toMatchObject({ prompt: { length: 256 } });
     expect(server.asked[3]?.body).toEqual(server.asked[0]?.body);
     await client.close();

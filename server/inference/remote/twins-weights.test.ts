@@ -323,6 +323,11 @@ describe('on trtllm-serve', () => {
     const backend = await fixture.backendOn(twin, options);
     await backend.updateWeights(external('v2'));
     expect((await generate(backend)).weightVersions[0]?.version).toBe('tiny');
+    // One that nobody had noticed until the update.
+    await twin.kill();
+    await twin.restart();
+    await backend.updateWeights(external('v3'));
+    expect((await generate(backend)).weightVersions[0]?.version).toBe('v3');
     await twin.close();
   });
 
