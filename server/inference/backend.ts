@@ -172,6 +172,8 @@ export interface InferenceBackend {
    * weights, and lets it go on unless it is paused. Throws Unavailable: to be tried again (retry), or it stays held back.
    */
   settle?(unfinished: UnfinishedUpdate): Promise<void>;
+  /** How often its server was seen to have been started again: its weights are its first ones then. Absent: never. */
+  starts?(): number;
   /** Why requests would wait at the server for somebody who paused it there, as a sentence; null where none would, or it does not say. */
   pausedElsewhere?(): Promise<string | null>;
   /** The replicas as they are now; a backend inside this process has none. */

@@ -68,6 +68,7 @@ export class RemoteBackend implements InferenceBackend {
   readonly #constraints: ConstraintWatch;
   readonly #idPrefix: string;
   #requests = 0;
+  #starts = 0;
   #repliesHaveSpans = false;
 
   /** What tells this start of the server from another. */
@@ -231,6 +232,10 @@ export class RemoteBackend implements InferenceBackend {
     return this.#server.use(() => this.#weights.pausedElsewhere());
   }
 
+  starts(): number {
+    return this.#starts;
+  }
+
   /** Why requests wait here, as a sentence: an operator, an update under way, one that failed. */
   trouble(): string | null {
     return this.#weights.gate.closed;
@@ -334,6 +339,7 @@ export class RemoteBackend implements InferenceBackend {
   }
 
   #startedAgain(): void {
+    this.#starts += 1;
     const { facts, http } = this.#server;
     this.#constraints.forget();
     this.#repliesHaveSpans = false;

@@ -120,6 +120,17 @@ describe('new weights over replicas', () => {
     expect(await versionsOf(router.generate([ask('a'), ask('b')]))).toEqual(['v1', 'v1']);
   });
 
+  it('brings them also to one whose first weights have a label that was never met', async () => {
+    const [away, here] = await startServers(2);
+    const router = await openRouter([away as never, here as never]);
+    await router.updateWeights(to('v1'));
+    await away?.kill();
+    Object.assign(away as object, { version: 'base' });
+    await away?.start();
+    await until(() => away?.updates.length === 2 && router.replicas()[0]?.state === 'healthy');
+    expect(await versionsOf(router.generate([ask('a'), ask('b')]))).toEqual(['v1', 'v1']);
+  });
+
   it('loses nothing when a server dies under its update', async () => {
     const [dying, other] = await startServers(2, { takesMs: 40 });
     const router = await openRouter([dying as never, other as never]);

@@ -36,6 +36,8 @@ export class FleetWeights {
   #before: string | null = null;
   /** Labels that an update has replaced: a server that says one of them was started again, or missed the update. */
   readonly #replaced = new RecentKeys<true>(REMEMBERED);
+  /** Starts of a server when it took its last weights from here: one that was started again has its first ones, whatever it calls them. */
+  readonly #tookAt = new Map<Replica, number>();
 
   constructor(options: FleetWeightsOptions) {
     this.#options = options;
@@ -65,7 +67,8 @@ export class FleetWeights {
       if (!server || !replica.serving || replica.updating) return;
       const now = await server.backend.weightVersion().catch(() => null);
       if (now === null || now === version || replica.updating || replica.version !== version) return;
-      if (this.#wasReplaced(now)) replica.doubt(`It says that it serves ${now}; it was ${version}.`);
+      if (this.#wasReplaced(now) || this.#startedAgain(replica, server.backend))
+        replica.doubt(`It says that it serves ${now}; it was ${version}.`);
       else replica.version = now;
     });
     await Promise.all(asked);
@@ -110,14 +113,15 @@ export class FleetWeights {
     }
     // A label we never replaced came from elsewhere, and tensors that a trainer moved cannot be brought again: then it
     // serves when no other has room.
-    if (last.source.kind === 'external' || !this.#wasReplaced(version)) return version;
+    const first = this.#wasReplaced(version) || this.#startedAgain(replica, server.backend);
+    if (last.source.kind === 'external' || !first) return version;
     if (replica.refusedVersion === last.version)
       throw new Unavailable(
         `The server ${replica.url} serves the weights ${version} and could not take ${last.version}; it is left out until it has them.`,
       );
     replica.updating = true;
     try {
-      await this.#bring(server.backend, last);
+      await this.#bring(replica, server.backend, last);
       return last.version;
     } catch (error) {
       if (!isRepeatable(error)) replica.refusedVersion = last.version;
@@ -166,7 +170,7 @@ export class FleetWeights {
     replica.updating = true;
     this.#options.changed();
     try {
-      await this.#bring(server.backend, update);
+      await this.#bring(replica, server.backend, update);
       if (old !== null && old !== update.version) this.#replaced.set(old, true);
       this.#replaced.delete(update.version);
       this.#last = update;
@@ -185,11 +189,17 @@ export class FleetWeights {
     }
   }
 
-  async #bring(server: InferenceBackend, update: WeightUpdate): Promise<void> {
+  #startedAgain(replica: Replica, server: InferenceBackend): boolean {
+    const starts = this.#tookAt.get(replica);
+    return starts !== undefined && starts !== (server.starts?.() ?? 0);
+  }
+
+  async #bring(replica: Replica, server: InferenceBackend, update: WeightUpdate): Promise<void> {
     await server.updateWeights(update);
     const version = await server.weightVersion();
     if (version !== update.version)
       throw new Unavailable(`After the update the server says that it serves ${version} and not ${update.version}.`);
+    this.#tookAt.set(replica, server.starts?.() ?? 0);
   }
 
   #conclude(update: WeightUpdate, outcomes: readonly Outcome[]): void {

@@ -18,12 +18,14 @@ interface State {
   model: string;
   context: number;
   version: string;
+  starts: number;
 }
 
 export class LoopbackBackend implements InferenceBackend {
   readonly name = 'loop';
   readonly #http: HttpClient;
   readonly #maxInFlight: number;
+  #starts = 0;
 
   constructor(url: string, maxInFlight: number) {
     this.#http = createHttpClient({ backend: this.name, url });
@@ -113,8 +115,14 @@ export class LoopbackBackend implements InferenceBackend {
     return { ids: Int32Array.from(said.ids), logprobs: Float32Array.from(said.logprobs), version: said.version };
   }
 
+  starts(): number {
+    return this.#starts;
+  }
+
   async #state(): Promise<State> {
-    return (await this.#http.getJson('/state')).body as State;
+    const state = (await this.#http.getJson('/state')).body as State;
+    this.#starts = state.starts;
+    return state;
   }
 }
 

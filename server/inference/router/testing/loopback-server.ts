@@ -22,6 +22,7 @@ export class LoopbackServer {
   readonly came: number[] = [];
   readonly keys: string[] = [];
   updates: string[] = [];
+  starts = 0;
   generated = 0;
   #server: Server | null = null;
   #port = 0;
@@ -44,6 +45,7 @@ export class LoopbackServer {
       server.once('error', fail);
       server.listen(this.#port, '127.0.0.1', ready);
     });
+    this.starts += 1;
     this.#server = server;
     this.#port = (server.address() as AddressInfo).port;
   }
@@ -96,7 +98,7 @@ export class LoopbackServer {
   }
 
   #state(): object {
-    return { model: this.model, context: this.context, version: this.version };
+    return { model: this.model, context: this.context, version: this.version, starts: this.starts };
   }
 }
 
