@@ -8,7 +8,8 @@ import { backends, users, weightUpdates } from '../schema';
 import { decodePositionCursor, pageSize } from './paging';
 import { storableText } from './stored-text';
 
-const ABANDONED = 'The studio stopped in the middle of it; which weights serve is what the server says, where it says it.';
+const ABANDONED =
+  'The studio stopped in the middle of it; which weights serve is what the server says, where it says it.';
 
 /**
  * Writes that an update begins. Throws Conflict while another of the backend goes on; one whose process is gone is

@@ -682,7 +682,11 @@ describe('new weights on a vLLM that is not in development mode', () => {
     const backend = await open();
     try {
       let answer = (): void => undefined;
-      server.handlers[COMPLETIONS] = () => new Promise((reply) => (answer = () => reply(completed())));
+      // The server is looked at before it gets the weights: that is answered.
+      server.handlers[COMPLETIONS] = (body) =>
+        (body as { prompt: number[] }).prompt.length === 3
+          ? new Promise((reply) => (answer = () => reply(completed())))
+          : completed();
       const asked = models().length;
       const old = versionOf(backend);
       while (models().length === asked) await new Promise((next) => setImmediate(next));
