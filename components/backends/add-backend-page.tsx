@@ -16,6 +16,9 @@ import { type BackendCheck, REMOTE_KINDS, type RemoteKind } from '@/server/core/
 import { type AddBackendFields, EMPTY_FIELDS, readAddBackend, suggestedName } from './add-backend-fields';
 import { CheckList } from './check-list';
 
+/** A field whose text is not shown, and not remembered by the browser. */
+const SECRET = { type: 'password', autoComplete: 'new-password', maxLength: 4096 } as const;
+
 /** An address becomes a backend: it is asked what it is, shown as a checklist, and then added. */
 export function AddBackendPage() {
   const t = useTranslations('addBackend');
@@ -104,28 +107,12 @@ export function AddBackendPage() {
               </Field>
             </div>
             <Field label={t('key')} hint={t('keyHint')}>
-              {(wiring) => (
-                <TextInput
-                  {...wiring}
-                  type="password"
-                  autoComplete="new-password"
-                  value={fields.key}
-                  maxLength={4096}
-                  onChange={set('key')}
-                />
-              )}
+              {(wiring) => <TextInput {...wiring} {...SECRET} value={fields.key} onChange={set('key')} />}
             </Field>
             {read.takesControlKey ? (
               <Field label={t('controlKey')} hint={t('controlKeyHint')}>
                 {(wiring) => (
-                  <TextInput
-                    {...wiring}
-                    type="password"
-                    autoComplete="new-password"
-                    value={fields.controlKey}
-                    maxLength={4096}
-                    onChange={set('controlKey')}
-                  />
+                  <TextInput {...wiring} {...SECRET} value={fields.controlKey} onChange={set('controlKey')} />
                 )}
               </Field>
             ) : null}

@@ -10,8 +10,7 @@ export function FoldedText({ text, mono = false }: { text: string; mono?: boolea
   const [open, setOpen] = useState(false);
   const [cut, setCut] = useState(false);
   const shown = useRef<HTMLDivElement>(null);
-  // What fits into three lines depends on the width: only the browser knows whether something is hidden.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another text may fit where the one before did not
+  // What fits into three lines depends on the width, and on the text: only the browser knows whether something is hidden.
   useLayoutEffect(() => {
     const element = shown.current;
     if (!element || open) return;
@@ -20,7 +19,7 @@ export function FoldedText({ text, mono = false }: { text: string; mono?: boolea
     const watch = new ResizeObserver(look);
     watch.observe(element);
     return () => watch.disconnect();
-  }, [open, text]);
+  });
   return (
     <div className="min-w-0">
       <div ref={shown} className={classNames('foreign-text', mono && 'font-mono text-sm', !open && 'line-clamp-3')}>

@@ -6,7 +6,7 @@ import { GPT_OSS } from './testing/gpt-oss-template';
 import { harmonyCall, hermesCall, masked, run, sequencesOf, textOf } from './testing/model-turns';
 
 describe('a template that rewrites what was said', () => {
-  it('begins a new sequence where it drops earlier thinking (T4); the old one stays as sampled', async () => {
+  it('begins a new sequence where it drops earlier thinking; the old one stays as sampled', async () => {
     const thought = '<think>\na secret idea\n</think>\n\n';
     const { go } = run(QWEN3, ({ turn }) =>
       turn === 0

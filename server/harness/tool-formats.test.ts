@@ -40,7 +40,7 @@ describe.each(Object.entries(MODELS))('a trajectory of %s', (_, { chat, format, 
     expect(prompt).not.toContain('Observation');
   });
 
-  it('gets the closing token that the engine kept to itself, not as sampled (T5)', async () => {
+  it('gets the closing token that the engine kept to itself, not as sampled', async () => {
     const { go } = run(chat, (input) => ({ ...calls(input), endToken: null }));
     const { session, end: done } = await go();
     expect(done.status).toBe('completed');

@@ -1,9 +1,9 @@
-import { MIXED } from '../core/tokens/chunk';
-
 /**
  * The order in which a backend's weights came, by their labels: how many versions lie between two of them. Labels mean
  * nothing by themselves; what counts is when each was first seen.
  */
+import { MIXED } from '../core/tokens/chunk';
+
 export class VersionLine {
   readonly #order = new Map<string, number>();
 

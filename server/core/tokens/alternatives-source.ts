@@ -1,3 +1,4 @@
+/** Whose alternatives a token sequence has. */
 import type { ScoreSource } from './chunk';
 
 /** The scoring that brought alternatives last: the columns of a sequence share one place for them. Null: none did. */

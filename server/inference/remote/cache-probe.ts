@@ -1,3 +1,4 @@
+/** What a server is asked to read when nobody knows what its prefix cache holds. */
 import type { ServerFacts } from './protocol';
 
 /** Ids that every vocabulary has. */

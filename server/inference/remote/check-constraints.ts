@@ -1,5 +1,4 @@
 /** The item of the checklist about constraints: a word no model writes by itself, asked for in each way. */
-
 import { Invalid, isStudioError } from '../../core/errors';
 import type { ConstraintKind } from '../../core/inference';
 import type { Constraint } from '../backend';

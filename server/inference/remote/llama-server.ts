@@ -1,5 +1,4 @@
 /** llama.cpp's own server (`llama-server`): one model, or one of several behind its router. */
-
 import { createHash } from 'node:crypto';
 import { Invalid } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';

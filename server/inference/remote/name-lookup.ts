@@ -4,6 +4,7 @@
  * keep a thread less busy than those that did not, so that dead servers do not take the live ones down with them.
  */
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
+import { RecentKeys } from '../recent-keys';
 
 type Answer = [error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number];
 type Lookup = (hostname: string, options: LookupOptions, answer: (...answer: Answer) => void) => void;
@@ -27,7 +28,7 @@ export class NameLookup {
   readonly #open = new Map<string, Question>();
   readonly #waiting: Question[] = [];
   readonly #running = new Set<Question>();
-  readonly #failed = new Set<string>();
+  readonly #failed = new RecentKeys<true>(REMEMBERED);
 
   /** @param resolve asks the system; only given in tests */
   constructor(resolve: Lookup = lookup) {
@@ -50,9 +51,9 @@ export class NameLookup {
 
   #next(): void {
     while (this.#running.size < AT_ONCE) {
-      const failed = [...this.#running].filter(({ hostname }) => this.#failed.has(hostname)).length;
+      const failed = [...this.#running].filter(({ hostname }) => this.#failed.get(hostname)).length;
       const next =
-        this.#waiting.find(({ hostname }) => !this.#failed.has(hostname)) ??
+        this.#waiting.find(({ hostname }) => !this.#failed.get(hostname)) ??
         (failed < FAILED_AT_ONCE ? this.#waiting[0] : undefined);
       if (!next) return;
       this.#waiting.splice(this.#waiting.indexOf(next), 1);
@@ -64,9 +65,8 @@ export class NameLookup {
   #answered(question: Question, answer: Answer): void {
     this.#running.delete(question);
     this.#open.delete(question.key);
-    this.#failed.delete(question.hostname);
-    if (answer[0]) this.#failed.add(question.hostname);
-    if (this.#failed.size > REMEMBERED) for (const oldest of [...this.#failed].slice(0, 1)) this.#failed.delete(oldest);
+    if (answer[0]) this.#failed.set(question.hostname, true);
+    else this.#failed.delete(question.hostname);
     for (const one of question.answers) one(...answer);
     this.#next();
   }

@@ -8,7 +8,7 @@ import { generateThrough } from './continue-generation';
 import type { GenerationPiece } from './generation-piece';
 import type { ServerProtocol } from './protocol';
 import { RemoteBackend, type RemoteOptions } from './remote-backend';
-import { BAR, END, type PlainProtocolOptions, PlainServer, plainProtocol, type Reply } from './testing/plain-server';
+import { BAR, END, openPlain, type PlainProtocolOptions, plainProtocol, type Reply } from './testing/plain-server';
 import { WeightLabel } from './weight-label';
 
 const PLAIN: SamplingOptions = { maxTokens: 40, temperature: 1, topP: 1, topK: 0, minP: 0, seed: 1, stop: [] };
@@ -18,22 +18,9 @@ afterEach(async () => {
 });
 
 async function start(protocol: PlainProtocolOptions = {}, more: Partial<RemoteOptions> = {}) {
-  const server = await new PlainServer().listen();
-  toClose.push(server);
   const ambient = fixedAmbient();
-  const backend = await RemoteBackend.open({
-    name: 'plain',
-    url: server.url,
-    protocol: plainProtocol(protocol),
-    model: null,
-    tokenizerFolder: null,
-    maxInFlight: 8,
-    logger: silentLogger,
-    ambient,
-    ...more,
-  });
-  toClose.push(backend);
-  server.asked.length = 0;
+  const { server, backend } = await openPlain(protocol, { ambient, ...more });
+  toClose.push(server, backend);
   const generate = async (changes: Partial<SamplingOptions> = {}, prompt = 'ab|', signal?: AbortSignal) => {
     const [settled] = await backend.generate([
       {

@@ -1,13 +1,11 @@
-/** G5 and W1 together: numbers become raw by the weights that sampled them, or stay labelled as what they are. */
+/** Numbers become raw by the weights that sampled them, or stay labelled as what they are. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemAmbient } from '../../core/ambient';
 import { Cancelled, Unavailable } from '../../core/errors';
-import { silentLogger } from '../../observability/logger';
 import type { GenerationResult, SamplingOptions, WeightUpdate } from '../backend';
-import { RemoteBackend } from './remote-backend';
 import { scoreThrough } from './score-again';
-import { type PlainProtocolOptions, PlainServer, plainProtocol, scoreOf } from './testing/plain-server';
+import { openPlain, type PlainProtocolOptions, scoreOf } from './testing/plain-server';
 
 const toClose: { close(): Promise<void> }[] = [];
 afterEach(async () => {
@@ -15,21 +13,9 @@ afterEach(async () => {
 });
 
 async function start(protocol: PlainProtocolOptions = { weights: {} }) {
-  const server = await new PlainServer().listen();
-  toClose.push(server);
+  const { server, backend } = await openPlain(protocol, { ambient: systemAmbient() });
+  toClose.push(server, backend);
   server.logprobKind = 'sampled';
-  const backend = await RemoteBackend.open({
-    name: 'plain',
-    url: server.url,
-    protocol: plainProtocol(protocol),
-    model: null,
-    tokenizerFolder: null,
-    maxInFlight: 8,
-    logger: silentLogger,
-    ambient: systemAmbient(),
-  });
-  toClose.push(backend);
-  server.asked.length = 0;
   const generate = async (
     changes: Partial<SamplingOptions> = {},
     more: { raw?: boolean; signal?: AbortSignal } = {},

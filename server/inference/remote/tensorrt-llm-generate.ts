@@ -1,5 +1,4 @@
 /** Generation on trtllm-serve's `/v1/completions`. A field that the server does not know is refused, so only known ones are sent. */
-
 import type { JsonObject, LogprobKind } from '../../core/vocabulary';
 import type { Constraint, SamplingOptions } from '../backend';
 import { constraintGrammar } from '../constraint-grammar';

@@ -1,3 +1,4 @@
+/** trtllm-serve's HTTP API, about version 1.2. It has no routes for its tokenizer: that comes from a folder. Written from its public source. */
 import type { ServerProtocol } from './protocol';
 import { health } from './server-probe';
 import { describeTensorrt, tensorrtFacts } from './tensorrt-llm-facts';

@@ -5,7 +5,6 @@
  * token's bytes run into another's. A token that holds only a part of a character decodes to U+FFFD; it is decoded again
  * with single bytes around it that may complete the character, and those are taken off.
  */
-
 import { Invalid } from '../../core/errors';
 import { quoted } from './server-words';
 import { sideBySide } from './side-by-side';

@@ -3,7 +3,6 @@
  * tokenizer files in this process where a folder of them is given. What comes out is exact or refused: the bytes of the
  * ids are the bytes of the text.
  */
-
 import { Invalid } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
 import type { EncodedText, TemplateOptions } from '../backend';

@@ -1,12 +1,12 @@
 /** What a vLLM server says of itself, and the two things it does not say: which adapter and which checkpoint serve now. */
 import { randomBytes } from 'node:crypto';
-import { Invalid, NotFound } from '../../core/errors';
+import { Invalid } from '../../core/errors';
 import type { LogprobKind } from '../../core/vocabulary';
 import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { ServerFacts } from './protocol';
 import { where } from './server-name';
-import { plain, quoted } from './server-words';
+import { modelCards, notServed, textOrNull } from './server-probe';
 
 export type VllmRoute =
   | 'tokens-in-tokens-out'
@@ -54,7 +54,7 @@ export interface ServedModel {
 
 /** Throws Invalid when the models' owner is not vLLM, NotFound when the wanted one is not served. */
 export async function describeVllm(http: HttpClient, wanted: { model: string | null }): Promise<VllmFacts> {
-  const models = readModels(http, (await http.getJson('/v1/models')).body);
+  const models = await readModels(http);
   const model = chooseModel(http, models, wanted.model);
   const base = models.find((other) => other.id === model.parent) ?? model;
   const contextLength = model.contextLength ?? base.contextLength;
@@ -84,19 +84,11 @@ export async function describeVllm(http: HttpClient, wanted: { model: string | n
   };
 }
 
-function readModels(http: HttpClient, body: unknown): ServedModel[] {
-  const data: unknown[] = isObject(body) && Array.isArray(body.data) ? body.data : [];
-  const cards = data.filter(isObject);
-  const owner = cards[0]?.owned_by;
-  if (owner !== 'vllm')
-    throw new Invalid(
-      `${where(http)} is no vLLM: GET /v1/models names ${typeof owner === 'string' ? `${quoted(owner)} as the owner of its models` : 'no owner of its models'}.`,
-    );
-  const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : null);
-  return cards.map((card) => ({
+async function readModels(http: HttpClient): Promise<ServedModel[]> {
+  return (await modelCards(http, 'vllm', 'vLLM')).map((card) => ({
     id: String(card.id),
-    root: text(card.root),
-    parent: text(card.parent),
+    root: textOrNull(card.root),
+    parent: textOrNull(card.parent),
     contextLength: typeof card.max_model_len === 'number' ? card.max_model_len : null,
   }));
 }
@@ -104,8 +96,11 @@ function readModels(http: HttpClient, body: unknown): ServedModel[] {
 function chooseModel(http: HttpClient, models: ServedModel[], wanted: string | null): ServedModel {
   const found = wanted === null ? models.find(({ parent }) => parent === null) : models.find(({ id }) => id === wanted);
   if (found) return found;
-  const served = models.slice(0, 10).map(({ id }) => plain(id.slice(0, 80)));
-  throw new NotFound(`${where(http)} does not serve the model ${wanted ?? ''}; it serves ${served.join(', ')}.`);
+  throw notServed(
+    http,
+    wanted ?? '',
+    models.map(({ id }) => id),
+  );
 }
 
 /** After a restart of the studio: the label of the weights, or else the order of loading, says which of our adapters serves. */

@@ -3,7 +3,6 @@
  * which weights. Without it `/v1/completions` gives the same ids and numbers. Every sampling field is always sent: what is
  * left out is taken from the model's own defaults.
  */
-
 import { Invalid } from '../../core/errors';
 import type { WeightSpan } from '../../core/tokens/chunk';
 import type { JsonObject } from '../../core/vocabulary';
@@ -12,6 +11,7 @@ import type { HttpClient } from './http-client';
 import { isObject } from './json-body';
 import type { GenerateCall, RawGeneration } from './protocol';
 import { where } from './server-name';
+import { broken, numberOrNaN, readIds } from './server-probe';
 import { quoted } from './server-words';
 import { adapterVersion, type VllmFacts } from './vllm-facts';
 
@@ -107,7 +107,7 @@ interface Reply {
 
 export function readGenerate(http: HttpClient, body: unknown): Reply {
   const choice = onlyChoice(http, GENERATE, body);
-  const ids = readIds(http, GENERATE, choice);
+  const ids = idsOf(http, GENERATE, choice);
   const content: unknown[] =
     isObject(choice.logprobs) && Array.isArray(choice.logprobs.content) ? choice.logprobs.content : [];
   checkCount(http, GENERATE, ids.length, content.length);
@@ -122,7 +122,7 @@ export function readGenerate(http: HttpClient, body: unknown): Reply {
 
 export function readCompletion(http: HttpClient, body: unknown): Reply {
   const choice = onlyChoice(http, COMPLETIONS, body);
-  const ids = readIds(http, COMPLETIONS, choice);
+  const ids = idsOf(http, COMPLETIONS, choice);
   const numbers: unknown[] =
     isObject(choice.logprobs) && Array.isArray(choice.logprobs.token_logprobs) ? choice.logprobs.token_logprobs : [];
   checkCount(http, COMPLETIONS, ids.length, numbers.length);
@@ -137,24 +137,14 @@ function onlyChoice(http: HttpClient, asked: string, body: unknown): Record<stri
 }
 
 /** No ids is an error, not an empty completion: ids are never made from text. */
-function readIds(http: HttpClient, asked: string, { token_ids }: Record<string, unknown>): Int32Array {
-  if (!Array.isArray(token_ids) || !token_ids.every((id) => Number.isInteger(id) && id >= 0 && id < 2 ** 31))
-    throw broken(http, asked, 'it has no token ids (token_ids); a newer vLLM gives them');
-  return Int32Array.from(token_ids);
+function idsOf(http: HttpClient, asked: string, { token_ids }: Record<string, unknown>): Int32Array {
+  const ids = readIds(token_ids);
+  if (ids) return ids;
+  throw broken(http, asked, 'it has no token ids (token_ids); a newer vLLM gives them');
 }
 
 function checkCount(http: HttpClient, asked: string, ids: number, logprobs: number): void {
   if (ids !== logprobs) throw broken(http, asked, `it has ${ids} token ids but ${logprobs} log-probabilities`);
-}
-
-const numberOrNaN = (value: unknown): number => (typeof value === 'number' ? value : Number.NaN);
-
-function broken(http: HttpClient, asked: string, what: string): Invalid {
-  return new Invalid(`${where(http)} answered POST ${asked}, but cannot be used: ${http.redaction.clean(what)}.`, {
-    backend: http.backend,
-    url: http.url,
-    retry: false,
-  });
 }
 
 function endOf(

@@ -4,6 +4,7 @@
  * is let in; one that could not be resumed is resumed when it comes back.
  */
 import { Cancelled, Conflict } from '../../core/errors';
+import { untilAborted } from '../remote/serving-gate';
 import { isRepeatable } from './failures';
 import type { OpenServer } from './open-server';
 import type { Replica } from './replica';
@@ -126,11 +127,4 @@ export class FleetPause {
     this.#paused = false;
     this.#options.changed();
   }
-}
-
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-    promise.then(resolve, reject);
-  });
 }

@@ -1,4 +1,4 @@
-/** W5: refused connections, 503, hung servers. Requests wait, are told why, and go on. */
+/** Refused connections, 503, hung servers. Requests wait, are told why, and go on. */
 import { describe, expect, it } from 'vitest';
 import { Cancelled } from '../../core/errors';
 import { ask, generate, openRouter, pause, QUICK, startServers, until } from './testing/open-router';

@@ -3,8 +3,9 @@
  * replica, whose prefix cache holds what they share; all else goes to the least loaded. What no replica has room for
  * waits here, so that the queue inside each engine is short and full.
  */
+
+import { RecentKeys } from '../recent-keys';
 import { FairClock, FairQueue, goesBefore, type Stamped } from './fair-queue';
-import { RecentKeys } from './recent-keys';
 
 /** A replica, as far as placing is concerned. Counts are kept by `Placement`, the rest by whoever knows the replica. */
 export class Place<Item extends PlacedItem = PlacedItem> {

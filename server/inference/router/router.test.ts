@@ -48,7 +48,7 @@ describe('a router over replicas', () => {
     Object.assign(broken as object, { mode: 'drop', onlyGenerations: true });
     const results = await Promise.all(Array.from({ length: 4 }, (_, k) => generate(router, ask(`${k}`))));
     for (const { ids, logprobs, byteEnds, weightVersions } of results) {
-      // T6: nothing of the try that failed is left in it.
+      // Nothing of the try that failed is left in it.
       expect([ids.length, logprobs.length, byteEnds.length, weightVersions.at(-1)?.end]).toEqual([3, 3, 3, 3]);
     }
     expect(well?.came).toHaveLength(4);

@@ -6,9 +6,9 @@ import { Conflict, isStudioError, Unavailable } from '../../core/errors';
 import { MIXED } from '../../core/tokens/chunk';
 import type { Logger } from '../../observability/logger';
 import type { InferenceBackend, WeightUpdate } from '../backend';
+import { RecentKeys } from '../recent-keys';
 import { behindName } from '../remote/server-name';
 import { isRepeatable, retold, sentenceOf } from './failures';
-import { RecentKeys } from './recent-keys';
 import type { Found, Replica } from './replica';
 
 interface Outcome {

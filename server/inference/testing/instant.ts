@@ -17,6 +17,7 @@ import type {
 } from '../backend';
 import { checkSampling } from '../sampling';
 import { StopStrings } from '../stop-strings';
+import { PLAIN_CAPABILITIES } from './capabilities';
 
 export const TURN_END = 256;
 export const TURN_START = 257;
@@ -102,18 +103,9 @@ export class InstantBackend implements InferenceBackend {
 
   async capabilities(): Promise<BackendCapabilities> {
     return {
-      tokenIds: true,
-      logprobs: 'raw',
-      canScore: true,
-      entropy: false,
-      constraints: [],
-      weightSources: [],
-      canPause: false,
-      seeded: true,
-      embeddings: false,
+      ...PLAIN_CAPABILITIES,
       contextLength: this.#contextLength,
       modelName: 'script',
-      batchSize: 1,
       maxInFlight: this.#maxInFlight,
     };
   }

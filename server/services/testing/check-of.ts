@@ -1,5 +1,6 @@
 /** What a check of a good server finds, for tests of verbs that have servers checked. */
 import type { BackendCheck, RemoteKind } from '../../core/inference';
+import { PLAIN_CAPABILITIES } from '../../inference/testing/capabilities';
 import type { ServerToCheck } from '../context';
 
 export function checkOf({ url, kind }: ServerToCheck, more: Partial<BackendCheck> = {}): BackendCheck {
@@ -10,21 +11,7 @@ export function checkOf({ url, kind }: ServerToCheck, more: Partial<BackendCheck
     serverVersion: '0.15.0',
     ok: true,
     items: [{ id: 'reach', status: 'pass', sent: 'GET /health', received: '200', says: 'It answers.' }],
-    capabilities: {
-      tokenIds: true,
-      logprobs: 'raw',
-      canScore: true,
-      entropy: false,
-      constraints: [],
-      weightSources: [],
-      canPause: false,
-      seeded: true,
-      embeddings: false,
-      contextLength: 4096,
-      modelName: 'm',
-      batchSize: 1,
-      maxInFlight: 64,
-    },
+    capabilities: PLAIN_CAPABILITIES,
     fingerprint: 'f',
     checkedAtMs: 1,
     ...more,

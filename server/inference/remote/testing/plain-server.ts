@@ -7,10 +7,12 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Invalid } from '../../../core/errors';
 import type { LogprobKind } from '../../../core/vocabulary';
+import { silentLogger } from '../../../observability/logger';
 import type { WeightUpdate } from '../../backend';
 import { StopStrings } from '../../stop-strings';
 import type { HttpClient } from '../http-client';
 import type { GenerateCall, RawGeneration, RawScores, ServerFacts, ServerProtocol, WeightRoutes } from '../protocol';
+import { RemoteBackend, type RemoteOptions } from '../remote-backend';
 import { where } from '../server-name';
 
 export const END = 256;
@@ -288,4 +290,24 @@ export function plainProtocol({
     },
     weights: () => (weights === null ? null : routes),
   };
+}
+
+/** A server that has been asked nothing yet, and the backend that is open on it. */
+export async function openPlain(
+  protocol: PlainProtocolOptions,
+  options: Partial<RemoteOptions> & Pick<RemoteOptions, 'ambient'>,
+): Promise<{ server: PlainServer; backend: RemoteBackend }> {
+  const server = await new PlainServer().listen();
+  const backend = await RemoteBackend.open({
+    name: 'plain',
+    url: server.url,
+    protocol: plainProtocol(protocol),
+    model: null,
+    tokenizerFolder: null,
+    maxInFlight: 8,
+    logger: silentLogger,
+    ...options,
+  });
+  server.asked.length = 0;
+  return { server, backend };
 }

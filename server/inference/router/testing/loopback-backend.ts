@@ -12,6 +12,7 @@ import type {
   WeightUpdate,
 } from '../../backend';
 import { createHttpClient, type HttpClient } from '../../remote/http-client';
+import { PLAIN_CAPABILITIES } from '../../testing/capabilities';
 import type { ReplicaSource } from '../replica';
 
 interface State {
@@ -70,18 +71,11 @@ export class LoopbackBackend implements InferenceBackend {
   async capabilities(): Promise<BackendCapabilities> {
     const { model, context } = await this.#state();
     return {
-      tokenIds: true,
-      logprobs: 'raw',
-      canScore: true,
-      entropy: false,
+      ...PLAIN_CAPABILITIES,
       constraints: ['choice', 'regex'],
       weightSources: ['checkpoint', 'external'],
-      canPause: false,
-      seeded: true,
-      embeddings: false,
       contextLength: context,
       modelName: model,
-      batchSize: 1,
       maxInFlight: this.#maxInFlight,
     };
   }
