@@ -135,6 +135,10 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
     const LONG = { temperature: 0.2, maxTokens: 2000 };
     const underWay = () => generate(...Array.from({ length: 16 }, (_, seed) => request({ ...LONG, seed })));
     const untilRunning = () => expect.poll(running, { timeout: 60_000, interval: 20 }).toBeGreaterThan(0);
+    const sampled = async (): Promise<number> => {
+      const text = await (await fetch(`${server.url}/metrics`)).text();
+      return Number(/^vllm:generation_tokens_total\{[^}]*\} (\S+)/m.exec(text)?.[1]);
+    };
     /** Positions [start, end) have the numbers that the model gives them. */
     const expectNumbersOf = async (
       model: Pick<InferenceBackend, 'getLogprobs'>,
@@ -210,8 +214,10 @@ describe.skipIf(program === '')('a real vLLM', { timeout: HANG_MS }, () => {
     it('interrupts requests under way and goes on with the new weights: spans and numbers fit each token', async () => {
       const [first, second] = [await teacher(1), await teacher(2)];
       await loadSeed(1, 'early');
+      const before = await sampled();
       const under = underWay();
-      await untilRunning();
+      // Stopped before its first token, a generation would have nothing of the old weights.
+      await expect.poll(sampled, { timeout: 60_000, interval: 20 }).toBeGreaterThan(before + 100);
       await loadSeed(2, 'late', 'interrupt');
       const results = await under;
       const mixed = results.filter(({ weightVersions }) => weightVersions.length > 1);
