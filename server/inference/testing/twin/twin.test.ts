@@ -115,7 +115,7 @@ describe('the SGLang twin', () => {
 
   it('stops by the beginning of a name, keeps what was sampled, and flushes only when idle', async () => {
     twin.faults.msPerToken = 10;
-    const running = generate({ rid: 'r10' }, { max_new_tokens: 500 });
+    const running = generate({ rid: 'r10' }, { max_new_tokens: 500, ignore_eos: true });
     await until(() => twin.counters().running > 0);
     expect((await call(`${twin.url}/flush_cache`, {})).status).toBe(400);
     await new Promise((settle) => setTimeout(settle, 40));
@@ -148,7 +148,7 @@ describe('the SGLang twin', () => {
       weight_version: 'v2',
       model_path: fixture.next,
     });
-    const ended = generate({}, { max_new_tokens: 500 });
+    const ended = generate({}, { max_new_tokens: 500, ignore_eos: true });
     await until(() => twin.counters().running > 0);
     await call(`${twin.url}/update_weight_version`, { new_version: 'v4' });
     expect((await ended).json).toMatchObject({ meta_info: { finish_reason: { type: 'abort' }, weight_version: 'v4' } });
@@ -159,7 +159,7 @@ describe('the SGLang twin', () => {
     const stop = new AbortController();
     const left = call(
       `${twin.url}/generate`,
-      { input_ids: [70], sampling_params: { max_new_tokens: 900 } },
+      { input_ids: [70], sampling_params: { max_new_tokens: 900, ignore_eos: true } },
       stop.signal,
     );
     await until(() => twin.counters().running > 0);
