@@ -1,7 +1,7 @@
 /**
  * Every way in which a server can fail, as one error of the family with one sentence: which server, what was asked, what
  * it said, what to do. `details.retry`: it is safe and worth while to send the request again or elsewhere.
- * `details.reached`: the request may have got to the server.
+ * `details.reached`: the request may have got to the server. `details.unanswered`: the connection was closed before an answer.
  */
 import {
   Cancelled,
@@ -26,6 +26,7 @@ export interface Asked extends NamedServer {
 interface Failure {
   retry: boolean;
   reached: boolean;
+  unanswered?: true;
   status?: number;
   code?: string;
   /** The server's own words, shortened. */
@@ -57,8 +58,6 @@ export function connectionError(asked: Asked, error: unknown, headersSeen: boole
   const code = codeOf(error);
   const unreached = (says: string) =>
     new Unavailable(`${where(asked)} ${says}`, details(asked, { retry: true, reached: false, code }));
-  const reached = (says: string) =>
-    new Unavailable(`${where(asked)} ${says}`, details(asked, { retry: true, reached: true, code }));
   if (headersSeen) return cutAnswer(asked, code);
   switch (code) {
     case 'ECONNREFUSED':
@@ -92,7 +91,10 @@ export function connectionError(asked: Asked, error: unknown, headersSeen: boole
     return unreached(`does not speak TLS at that port (${code}). Write its address with http:// if that is meant.`);
   if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW')
     return notAServer(asked, `what it sent for ${request(asked)} is no HTTP (${code})`);
-  return reached(`closed the connection before it answered ${request(asked)} (${code}).`);
+  return new Unavailable(
+    `${where(asked)} closed the connection before it answered ${request(asked)} (${code}).`,
+    details(asked, { retry: true, reached: true, unanswered: true, code }),
+  );
 }
 
 /** A body that ended before its end: a failure, not a short answer. */

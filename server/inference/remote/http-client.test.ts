@@ -112,23 +112,95 @@ describe('an answer', () => {
 
   it('comes over none that was idle for as long as a busy server may take to close it', async () => {
     const answered = new Map<unknown, number>();
+    let late = 0;
     const { http, server } = await answering((request, response) => {
       const last = answered.get(request.socket);
       answered.set(request.socket, Date.now());
-      // As a server that was about to close it: the request that is under way is lost.
-      if (last !== undefined && Date.now() - last > 2400) request.socket.destroy();
-      else reply(200, {})(request, response);
+      if (last !== undefined && Date.now() - last > 2400) late++;
+      reply(200, {})(request, response);
     });
     server.keepAliveTimeout = 60_000;
     for (let k = 0; k < 5; k++) await http.getJson('/');
     await sleep(2500);
     for (let k = 0; k < 5; k++) await http.getJson('/');
+    expect(late).toBe(0);
+  });
+
+  it('comes also where the server closes every connection that it is asked on a second time', async () => {
+    const used = new WeakSet<object>();
+    let lost = 0;
+    const { http } = await answering(({ method, url, socket }, response) => {
+      if (used.has(socket)) lost++;
+      if (used.has(socket)) return socket.destroy();
+      used.add(socket);
+      reply(200, { method, url })({} as IncomingMessage, response);
+    });
+    for (let round = 0; round < 5; round++) {
+      const asked = Array.from({ length: 40 }, (_, k) => `/${round}/${k}`);
+      const answers = await Promise.all(asked.map((path) => http.postJson(path, { path })));
+      expect(answers.map(({ body }) => body)).toEqual(asked.map((url) => ({ method: 'POST', url })));
+      // The connections are back among those that can be used again.
+      await sleep(5);
+    }
+    expect(lost).toBeGreaterThan(40);
+    const before = lost;
+    for (let k = 0; k < 5; k++) expect((await http.postJson(`/load/${k}`, {}, { once: true })).status).toBe(200);
+    expect(lost).toBe(before);
   });
 
   it('may be large', async () => {
     const large = { ids: Array.from({ length: 200_000 }, (_, k) => k), text: '🌊'.repeat(100_000) };
     const { http } = await answering(reply(200, large));
     expect((await http.getJson('/')).body).toEqual(large);
+  });
+});
+
+describe('a request whose connection is closed before an answer', () => {
+  const counting = async (end: (asked: number, request: IncomingMessage, response: ServerResponse) => unknown) => {
+    let asked = 0;
+    const { http, server } = await answering((request, response) => end(++asked, request, response));
+    return { http, server, asked: () => asked };
+  };
+
+  it('is sent twice, and no third time', async () => {
+    const { http, asked } = await counting((_, { socket }) => socket.destroy());
+    const closed = await failure(http.postJson('/generate', {}));
+    expect(closed.message).toContain('closed the connection before it answered POST /generate');
+    expect(closed.details).toMatchObject({ retry: true, reached: true });
+    expect(asked()).toBe(2);
+  });
+
+  it('may have reached a server that is gone by the second time', async () => {
+    const { http, server, asked } = await counting((_, { socket }) => {
+      server.close();
+      socket.destroy();
+    });
+    const closed = await failure(http.postJson('/generate', {}));
+    expect(closed.message).toContain('closed the connection before it answered POST /generate');
+    expect(closed.details).toMatchObject({ retry: true, reached: true });
+    expect(asked()).toBe(1);
+  });
+
+  it('gets what the server says the second time', async () => {
+    const { http } = await counting((time, request, response) =>
+      time === 1 ? request.socket.destroy() : reply(429, { error: 'busy' })(request, response),
+    );
+    expect((await failure(http.getJson('/'))).details).toMatchObject({ status: 429, said: 'busy' });
+  });
+
+  it('is sent once where it must not be sent twice, where some of an answer came, and where it is stopped', async () => {
+    const { http, asked } = await counting((_, { socket, url }, response) => {
+      if (url === '/half') response.writeHead(200, { 'content-length': 10 }).write('{');
+      if (url === '/stopped') stop.abort();
+      setTimeout(() => socket.destroy(), 10);
+    });
+    const stop = new AbortController();
+    expect((await failure(http.postJson('/load', {}, { once: true }))).details).toMatchObject({ reached: true });
+    expect(asked()).toBe(1);
+    expect((await failure(http.postJson('/half', {}))).message).toContain('broke off');
+    expect(asked()).toBe(2);
+    expect(await failure(http.postJson('/stopped', {}, { signal: stop.signal }))).toBeInstanceOf(Cancelled);
+    expect(asked()).toBe(3);
   });
 });
 

@@ -4,9 +4,9 @@
  * sent as a header and is in no message, detail or log.
  */
 import { type Dispatcher, Pool } from 'undici';
-import { Invalid } from '../../core/errors';
+import { Invalid, isStudioError } from '../../core/errors';
 import { type Asked, reasonOf, statusError, unreadable } from './error-sentence';
-import { exchange } from './http-exchange';
+import { type Exchanged, exchange } from './http-exchange';
 import { readJson, writeJson } from './json-body';
 import { names } from './name-lookup';
 import { parseTurn } from './parse-turn';
@@ -34,6 +34,8 @@ export interface CallOptions {
   accept?: readonly number[];
   /** Sent with the call, beside those of every call; a signature of the body (written by `writeJson`) for one. */
   headers?: Record<string, string>;
+  /** It must not reach the server twice, as loads of weights must not: the second may fail where the first has worked. */
+  once?: boolean;
 }
 
 export interface HttpAnswer {
@@ -44,6 +46,9 @@ export interface HttpAnswer {
 }
 
 /**
+ * A connection that is closed before it answered says nothing about the request: a server may have been about to close it.
+ * Such a request is sent once more, on a connection of its own; one with `once` is on one from the start.
+ *
  * Errors: connection refused, reset, name not found, certificate, time-out, 502/503/504, cut body → Unavailable with
  * details.retry true (safe to send elsewhere or again) and details.reached; 401/403 → Forbidden; 404 → NotFound; 400, 413,
  * 422 → Invalid; 429 → Unavailable (retry); other 5xx → Unavailable (retry false); HTML or broken JSON → Invalid that says
@@ -70,7 +75,8 @@ const LARGE_ANSWER = 4096;
 const CONNECT_TIMEOUT_MS = 10_000;
 /**
  * Servers close a connection that was idle for some seconds (5 in most Python ones), and a busy one does so with a request
- * already under way to it. Ours is closed long before that.
+ * already under way to it. Ours is closed long before that, unless this process itself was held up for seconds: answers
+ * that wait are then handled, and the next requests sent, before the timers that close are looked at.
  */
 const IDLE_CONNECTION_MS = 1000;
 const CALL_TIMEOUT_MS = 30_000;
@@ -84,6 +90,8 @@ class PooledClient implements HttpClient {
   readonly backend: string | null;
   readonly url: string;
   readonly #pool: Pool;
+  /** Its connections serve one request each. */
+  readonly #unused: Pool;
   readonly #basePath: string;
   readonly #headers: Record<string, string>;
   readonly redaction: KeyRedaction;
@@ -96,16 +104,21 @@ class PooledClient implements HttpClient {
     this.#headers = { accept: 'application/json', ...(key && { authorization: `Bearer ${checkKey(backend, key)}` }) };
     this.redaction = new KeyRedaction(key, controlKey);
     // A generation may take as long as it likes; what else must be there in time says so for itself.
-    this.#pool = new Pool(address.origin, {
+    const settings: Pool.Options = {
       connections,
       connect: { timeout: CONNECT_TIMEOUT_MS, lookup: names.lookup },
-      pipelining: 1,
       headersTimeout: 0,
       bodyTimeout: 0,
+    };
+    this.#pool = new Pool(address.origin, {
+      ...settings,
+      pipelining: 1,
       keepAliveTimeout: IDLE_CONNECTION_MS,
       // Whatever the server promises.
       keepAliveMaxTimeout: IDLE_CONNECTION_MS,
     });
+    // Zero: a connection is not kept.
+    this.#unused = new Pool(address.origin, { ...settings, pipelining: 0 });
   }
 
   getJson(path: string, options: CallOptions = {}): Promise<HttpAnswer> {
@@ -126,7 +139,7 @@ class PooledClient implements HttpClient {
   }
 
   async close(): Promise<void> {
-    await this.#pool.destroy();
+    await Promise.all([this.#pool.destroy(), this.#unused.destroy()]);
   }
 
   async #json(method: 'GET' | 'POST', path: string, body: unknown, options: CallOptions): Promise<HttpAnswer> {
@@ -143,7 +156,7 @@ class PooledClient implements HttpClient {
   async #ask(
     asked: Asked,
     body: unknown,
-    { signal, timeoutMs = CALL_TIMEOUT_MS, accept = [], headers }: CallOptions,
+    { signal, timeoutMs = CALL_TIMEOUT_MS, accept = [], headers, once = false }: CallOptions,
   ): Promise<HttpAnswer & { body: string }> {
     if (signal?.aborted) throw reasonOf(signal);
     const request: Dispatcher.DispatchOptions = {
@@ -152,9 +165,27 @@ class PooledClient implements HttpClient {
       headers: { ...this.#headers, ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
       body: body === undefined ? null : writeJson(body),
     };
-    const answer = await exchange(this.#pool, request, asked, accept, timeoutMs, signal);
+    const send = (pool: Pool) => exchange(pool, request, asked, accept, timeoutMs, signal);
+    const answer = await (once
+      ? send(this.#unused)
+      : send(this.#pool).catch((error) => this.#again(error, send, signal)));
     if (answer.accepted) return { status: answer.status, headers: answer.headers, body: answer.text };
     throw statusError(asked, answer.status, answer.text, answer.headers.location);
+  }
+
+  /** Where nothing answers the second try either, the first error stands: that request may have arrived. */
+  async #again(
+    error: unknown,
+    send: (pool: Pool) => Promise<Exchanged>,
+    signal: AbortSignal | undefined,
+  ): Promise<Exchanged> {
+    const lost = isStudioError(error) && error.details.unanswered === true;
+    if (!lost) throw error;
+    if (signal?.aborted) throw reasonOf(signal);
+    return send(this.#unused).catch((second) => {
+      const { reached, unanswered } = isStudioError(second) ? second.details : {};
+      throw reached === false || unanswered === true ? error : second;
+    });
   }
 
   #asked(method: string, path: string): Asked {

@@ -80,7 +80,11 @@ async function emptied(http: HttpClient, signal?: AbortSignal): Promise<boolean>
 async function loadFromDisk(http: HttpClient, path: string, version: string): Promise<void> {
   const route = '/update_weights_from_disk';
   const request = { model_path: path, weight_version: version, flush_cache: true, abort_all_requests: false };
-  const { status, body } = await http.postJson(route, request, { accept: [400], timeoutMs: LOAD_TIMEOUT_MS });
+  const { status, body } = await http.postJson(route, request, {
+    accept: [400],
+    timeoutMs: LOAD_TIMEOUT_MS,
+    once: true,
+  });
   if (status < 300 && isObject(body) && body.success === true) return;
   const words = isObject(body) ? (textOrNull(body.message) ?? showJson(body)) : String(body);
   const why = http.redaction.shorten(words).replace(/[.\s]+$/, '');

@@ -317,6 +317,16 @@ describe('the prefix cache of SGLang', () => {
   });
 });
 
+it('asks for a load once, also where the connection is closed before an answer', async () => {
+  const server = await startCannedServer({ 'POST /update_weights_from_disk': 'closed' });
+  const client = createHttpClient({ backend: 'far', url: server.url });
+  const load = sglang.weights(facts)?.load(client, { kind: 'checkpoint', path: '/step-8' }, 'v8');
+  expect(await errorOf(load)).toBeInstanceOf(Unavailable);
+  expect(server.asked).toHaveLength(1);
+  await client.close();
+  await server.close();
+});
+
 describe('what SGLang says of a load that failed', () => {
   it('is shown without the key that it repeats, and without what moves a cursor', async () => {
     const key = 'sk-Secret/42';

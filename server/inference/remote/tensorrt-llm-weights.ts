@@ -53,7 +53,7 @@ async function control(
   const signature = createHmac('sha256', key).update(writeJson(body)).digest('hex');
   const headers = { [HEADER]: `sha256=${signature}` };
   try {
-    await http.postJson(path, body, { headers, timeoutMs: MEMORY_TIMEOUT_MS, accept });
+    await http.postJson(path, body, { headers, timeoutMs: MEMORY_TIMEOUT_MS, accept, once: true });
   } catch (error) {
     if (!isStudioError(error) || error.code !== 'forbidden') throw error;
     throw new Forbidden(

@@ -1,5 +1,6 @@
 /** What is asked of a trtllm-serve server and what is read from its answers, on a twin. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Unavailable } from '../../core/errors';
 import type { Json, JsonObject } from '../../core/vocabulary';
 import type { Constraint, SamplingOptions } from '../backend';
 import { errorOf, startCannedServer } from '../testing/canned-server';
@@ -230,6 +231,11 @@ describe('the prefix cache of trtllm-serve', () => {
     expect(server.asked.map(({ route }) => route)).toEqual(routes);
     expect(server.asked[0]?.body).toMatchObject({ prompt: { length: 256 } });
     expect(server.asked[3]?.body).toEqual(server.asked[0]?.body);
+    // Memory that is given up twice is another thing than once.
+    server.asked.length = 0;
+    server.handlers['POST /release_memory'] = 'closed';
+    expect(await errorOf(flush(cached(0), last))).toBeInstanceOf(Unavailable);
+    expect(server.asked.map(({ route }) => route)).toEqual(routes.slice(0, 2));
     await client.close();
     await server.close();
   });

@@ -105,6 +105,20 @@ describe('weights of vLLM', () => {
     expect(facts.checkpoint).toEqual({ path: '/new', version: 'v2' });
   });
 
+  it('asks for a load once, also where the connection is closed before an answer', async () => {
+    const weights = routesOf({ ...factsWith(...ALL), checkpoint: null });
+    server.handlers['GET /weight_info'] = { body: { weight_version: 'default' } };
+    server.handlers['GET /v1/models'] = { body: MODELS };
+    server.handlers['POST /collective_rpc'] = 'closed';
+    server.handlers['POST /v1/load_lora_adapter'] = 'closed';
+    for (const kind of ['checkpoint', 'lora'] as const)
+      expect(await errorOf(weights.load(http, { kind, path: '/new' }, 'v2'))).toBeInstanceOf(Unavailable);
+    expect(server.asked.map(({ route }) => route).filter((route) => route.startsWith('POST'))).toEqual([
+      'POST /collective_rpc',
+      'POST /v1/load_lora_adapter',
+    ]);
+  });
+
   it('says that the weights are lost when the one before cannot be loaded again, or is not known', async () => {
     const facts: VllmFacts = { ...factsWith(...ALL), checkpoint: { path: '/served', version: 'default' } };
     server.handlers['GET /weight_info'] = { body: { weight_version: 'default' } };

@@ -127,7 +127,7 @@ const failed = () => false;
 
 async function reload(http: HttpClient, path: string): Promise<void> {
   const request = { method: 'reload_weights', kwargs: { weights_path: path } };
-  await http.postJson('/collective_rpc', request, { timeoutMs: LOAD_TIMEOUT_MS });
+  await http.postJson('/collective_rpc', request, { timeoutMs: LOAD_TIMEOUT_MS, once: true });
 }
 
 async function loadAdapter(http: HttpClient, facts: VllmFacts, path: string, version: string): Promise<void> {
@@ -138,7 +138,7 @@ async function loadAdapter(http: HttpClient, facts: VllmFacts, path: string, ver
       `${where(http)} already has an adapter of the version ${version}; give these weights another version.`,
     );
   const request = { lora_name: name, lora_path: path };
-  await http.text('POST', '/v1/load_lora_adapter', request, { timeoutMs: LOAD_TIMEOUT_MS });
+  await http.text('POST', '/v1/load_lora_adapter', request, { timeoutMs: LOAD_TIMEOUT_MS, once: true });
   facts.servedModel = name;
   // The weights below it are as they were, under a new label.
   if (facts.checkpoint) facts.checkpoint = { ...facts.checkpoint, version };

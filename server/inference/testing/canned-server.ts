@@ -8,7 +8,8 @@ export interface Answer {
   /** A string is sent as text, everything else as JSON. */
   body: Json | string;
 }
-export type Handler = Answer | ((body: unknown) => Answer | Promise<Answer>);
+/** `closed` closes the connection instead. */
+export type Handler = Answer | 'closed' | ((body: unknown) => Answer | Promise<Answer>);
 
 export interface CannedServer {
   url: string;
@@ -27,6 +28,7 @@ export async function startCannedServer(handlers: Record<string, Handler> = {}):
     const sent: unknown = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString()) : null;
     canned.asked.push({ route, body: sent });
     const handler = canned.handlers[route] ?? { status: 404, body: { detail: 'Not Found' } };
+    if (handler === 'closed') return request.socket.destroy();
     const { status = 200, body } = typeof handler === 'function' ? await handler(sent) : handler;
     const text = typeof body === 'string';
     response.writeHead(status, { 'content-type': text ? 'text/plain' : 'application/json' });

@@ -220,7 +220,7 @@ export function plainProtocol({
       },
     }),
     async load(http, source: WeightUpdate['source'], version) {
-      if (source.kind !== 'external') await http.postJson('/load', { path: source.path, version });
+      if (source.kind !== 'external') await http.postJson('/load', { path: source.path, version }, { once: true });
     },
     async flush(http) {
       await http.postJson('/flush', {});
