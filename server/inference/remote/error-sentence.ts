@@ -122,6 +122,11 @@ export function tooLarge(asked: Asked, limitBytes: number): StudioError {
 /** An answer with status 200 that is no JSON. */
 export function unreadable(asked: Asked, text: string, parsed: { why: string; parserSays: string }): StudioError {
   if (parsed.why === 'cut') return cutAnswer(asked);
+  if (parsed.why === 'no_number')
+    return new Invalid(
+      `${where(asked)} answered ${request(asked)} with ${parsed.parserSays} in place of a number; nothing of it is used. Look whether its weights are damaged or too large for the number format it computes in.`,
+      details(asked, { retry: false, reached: true, code: 'no_number' }),
+    );
   const said = asked.redaction.shorten(parsed.why === 'html' ? text : parsed.parserSays);
   const what =
     parsed.why === 'html'

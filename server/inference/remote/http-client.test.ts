@@ -421,7 +421,7 @@ describe('what is no inference server', () => {
     for (const [body, says] of [
       ['<!doctype html><title>Router login</title>', 'a web page: <!doctype html><title>Router login'],
       ['hello there', 'something that is no JSON'],
-      ['{"logprob": NaN}', 'something that is no JSON'],
+      ['{"logprob": nan}', 'something that is no JSON'],
     ] as const) {
       const { http, url } = await answering(reply(200, body));
       const error = await failure(http.getJson('/v1/models'));
@@ -441,6 +441,31 @@ describe('what is no inference server', () => {
     const error = await failure(client({ url: `http://127.0.0.1:${port}` }).getJson('/'));
     expect(error).toBeInstanceOf(Invalid);
     expect(error.message).toContain('is no HTTP');
+  });
+});
+
+describe('an answer with a word in place of a number', () => {
+  it.each(['NaN', 'Infinity', '-Infinity'])('is refused, and the word is told: %s', async (word) => {
+    const filler = 'Infinity, NaN '.repeat(40);
+    const { http, url } = await answering(
+      reply(200, `{"said": "${filler}", "logprobs": [-0.5,\n${word}], "NaN": "${filler}"}`),
+    );
+    const error = await failure(http.postJson('/generate', {}));
+    expect(error).toBeInstanceOf(Invalid);
+    expect(error.message).toContain(
+      `The backend gpu (${url}) answered POST /generate with ${word} in place of a number; nothing of it is used.`,
+    );
+    expect(error.details).toMatchObject({ retry: false, reached: true });
+  });
+
+  it('is one that broke off where both are so', async () => {
+    const { http } = await answering(reply(200, '{"logprobs": [NaN, -0.'));
+    expect((await failure(http.getJson('/'))).message).toContain('broke off in the middle');
+  });
+
+  it('is one that is no JSON where the word stands in a string or is part of another', async () => {
+    const { http } = await answering(reply(200, '{"said": "NaN", rank: NaNs, x: Infinity.0}'));
+    expect((await failure(http.getJson('/'))).message).toContain('something that is no JSON');
   });
 });
 

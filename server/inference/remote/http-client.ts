@@ -52,7 +52,8 @@ export interface HttpAnswer {
  * Errors: connection refused, reset, name not found, certificate, time-out, 502/503/504, cut body → Unavailable with
  * details.retry true (safe to send elsewhere or again) and details.reached; 401/403 → Forbidden; 404 → NotFound; 400, 413,
  * 422 → Invalid; 429 → Unavailable (retry); other 5xx → Unavailable (retry false); HTML or broken JSON → Invalid that says
- * it is no inference server; aborted by `signal` → the signal's reason when it is of the family, else Cancelled.
+ * it is no inference server; NaN or Infinity in JSON → Invalid that names it; aborted by `signal` → the signal's reason
+ * when it is of the family, else Cancelled.
  */
 export interface HttpClient extends NamedServer {
   /** For what an answer holds and a sentence repeats: the server may have put the key there. */

@@ -26,7 +26,8 @@ export function showJson(value: unknown): string {
 
 export type ReadJson =
   | { ok: true; value: unknown }
-  | { ok: false; why: 'html' | 'cut' | 'broken' | 'excessive'; parserSays: string };
+  /** `no_number`: the word (`NaN`, `Infinity`) that stands bare in place of a number is what `parserSays`. */
+  | { ok: false; why: 'html' | 'cut' | 'broken' | 'excessive' | 'no_number'; parserSays: string };
 
 /**
  * A value of two characters takes some fifty bytes once it is parsed: what fits into an answer need not fit into memory.
@@ -43,8 +44,12 @@ export function readJson(text: string): ReadJson {
   try {
     return { ok: true, value: JSON.parse(text) };
   } catch (error) {
-    const why = looksLikeHtml(text) ? 'html' : endsTooEarly(text) ? 'cut' : 'broken';
-    return { ok: false, why, parserSays: (error as Error).message };
+    const parserSays = (error as Error).message;
+    if (looksLikeHtml(text)) return { ok: false, why: 'html', parserSays };
+    const { isOpen, noNumber } = outsideStrings(text);
+    if (isOpen) return { ok: false, why: 'cut', parserSays };
+    if (noNumber !== null) return { ok: false, why: 'no_number', parserSays: noNumber };
+    return { ok: false, why: 'broken', parserSays };
   }
 }
 
@@ -61,11 +66,17 @@ export function looksLikeHtml(text: string): boolean {
   return /^\s*</.test(text.slice(0, 200));
 }
 
-/** Whether an object, array or string is still open at the end: a body that was cut and did not say so. */
-function endsTooEarly(text: string): boolean {
-  if (!/^\s*[{[]/.test(text)) return false;
+const NO_NUMBER = /(?<![\w.$])(?:NaN|-?Infinity)(?![\w.$])/y;
+
+/**
+ * Of an object or array: whether it, or a string, is still open at the end (a body that was cut and did not say so), and
+ * the first word that stands where a number should.
+ */
+function outsideStrings(text: string): { isOpen: boolean; noNumber: string | null } {
+  if (!/^\s*[{[]/.test(text)) return { isOpen: false, noNumber: null };
   let depth = 0;
   let inString = false;
+  let noNumber: string | null = null;
   for (let i = 0; i < text.length; i++) {
     const char = text[i];
     if (inString) {
@@ -74,8 +85,12 @@ function endsTooEarly(text: string): boolean {
     } else if (char === '"') inString = true;
     else if (char === '{' || char === '[') depth++;
     else if (char === '}' || char === ']') depth--;
+    else if (noNumber === null && (char === 'N' || char === 'I' || char === '-')) {
+      NO_NUMBER.lastIndex = i;
+      noNumber = NO_NUMBER.exec(text)?.[0] ?? null;
+    }
   }
-  return inString || depth > 0;
+  return { isOpen: inString || depth > 0, noNumber };
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -223,6 +223,30 @@ describe('a generation on SGLang', () => {
   });
 });
 
+describe('an answer of SGLang with a bare NaN', () => {
+  it('is refused by server, request and what was found, and nothing of it is used', async () => {
+    const triples = '[[-0.5, 80, null], [NaN, 81, null]]';
+    const meta = `{"finish_reason": {"type": "length"}, "prompt_tokens": 3, "cached_tokens": 0`;
+    const server = await startCannedServer({
+      'POST /generate': {
+        body: `{"output_ids": [80, 81], "meta_info": ${meta}, "output_token_logprobs": ${triples}}}`,
+      },
+    });
+    const client = createHttpClient({ backend: 'far', url: server.url });
+    const before = { ...facts, lastPrompt: null };
+    const call = { promptIds, options: PLAIN, requestId: 'r', affinityKey: 'k' };
+    const error = await errorOf(sglang.generate(client, before, call));
+    expect(error).toBeInstanceOf(Invalid);
+    expect(error.message).toContain(
+      `The backend far (${server.url}) answered POST /generate with NaN in place of a number; nothing of it is used.`,
+    );
+    expect(before.lastPrompt).toBeNull();
+    expect(server.asked.map(({ route }) => route)).toEqual(['POST /generate']);
+    await client.close();
+    await server.close();
+  });
+});
+
 describe('scores on SGLang', () => {
   it('are those of the completion, with the likeliest beside', async () => {
     const completionIds = Int32Array.of(80, 81, 82);
