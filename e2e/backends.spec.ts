@@ -87,6 +87,26 @@ test('a backend is opened, paused, resumed and asked for new weights by keyboard
   await expect(update).toBeFocused();
 });
 
+test('of many servers the line of one is chosen by keyboard, and a link shows it again', async ({ page, client }) => {
+  const urls = Array.from({ length: 8 }, (_, n) => `http://127.0.0.1:9/gpu-${n}`);
+  await client.backends.add.mutate({ name: 'many', kind: 'vllm', urls, unchecked: true });
+  try {
+    await open(page, '/backends/many');
+    await tabTo(page, page.getByRole('button', { name: /^Show the line of .*gpu-3/ }));
+    await page.keyboard.press('Enter');
+    await page.reload();
+    const chosen = page.getByRole('button', { name: /^Hide the line of .*gpu-3/ });
+    await expect(chosen).toHaveAttribute('aria-pressed', 'true');
+    await expect(page.getByRole('button', { name: /^Show the line of/ })).toHaveCount(7);
+    await expect(page.getByText('lowest to highest, median; last hour')).toBeVisible();
+    await chosen.focus();
+    await page.keyboard.press('Enter');
+    await expect(page.getByRole('button', { name: /^Show the line of/ })).toHaveCount(8);
+  } finally {
+    await client.backends.remove.mutate({ name: 'many' });
+  }
+});
+
 test.describe('on a telephone', () => {
   test.use({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 });
 

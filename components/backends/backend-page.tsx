@@ -14,10 +14,12 @@ import { QueryView, useErrorSentence } from '@/components/ui/query-view';
 import { SkeletonRows } from '@/components/ui/skeleton';
 import { EmptyState, Notice } from '@/components/ui/state';
 import { Time } from '@/components/ui/time';
+import { useUrlState } from '@/components/ui/url-state';
 import type { BackendDetail } from '@/server/core/views';
 import { CheckList } from './check-list';
 import { FigureCharts } from './figure-charts';
 import { ReplicaTable } from './replica-table';
+import { areMany } from './server-stroke';
 import { UpdateWeights } from './update-weights';
 import { WeightUpdates } from './weight-updates';
 
@@ -57,6 +59,7 @@ function Backend({ backend }: { backend: BackendDetail }) {
   const trpc = useTRPC();
   const { name, replicas, trouble, keyProblem, health } = backend;
   const remote = replicas.length > 0;
+  const [{ server }, setFilter] = useUrlState(['server']);
   const history = useQuery(
     trpc.backends.history.queryOptions(
       { name },
@@ -72,15 +75,22 @@ function Backend({ backend }: { backend: BackendDetail }) {
       {remote ? (
         <>
           <Panel title={t('replicas.title')}>
-            <ReplicaTable replicas={replicas} />
+            <ReplicaTable
+              replicas={replicas}
+              chosenUrl={server || null}
+              onChoose={(url) => setFilter('server', url ?? '')}
+            />
           </Panel>
-          <Panel title={t('charts.titleAll')} aside={t('charts.window')}>
+          <Panel
+            title={t('charts.titleAll')}
+            aside={t(areMany(replicas.length) ? 'charts.windowOfMany' : 'charts.window')}
+          >
             <QueryView
               query={history}
               failed={t('charts.failed')}
               loading={<SkeletonRows rows={6} label={t('charts.loading')} />}
             >
-              {(points) => <FigureCharts history={points} urls={backend.urls} />}
+              {(points) => <FigureCharts history={points} urls={backend.urls} chosenUrl={server || null} />}
             </QueryView>
           </Panel>
         </>

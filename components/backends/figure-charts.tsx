@@ -1,9 +1,10 @@
 'use client';
 import { useLocale, useTranslations } from 'next-intl';
 import {
+  Area,
   CartesianGrid,
+  ComposedChart,
   Line,
-  LineChart,
   ReferenceDot,
   ReferenceLine,
   ResponsiveContainer,
@@ -19,12 +20,13 @@ import {
   historyOf,
   lonePoints,
   newestOf,
-  type SeriesRow,
   seriesOf,
   versionAtMs,
   versionChanges,
 } from './figure-series';
-import { ServerStroke, strokeOf } from './server-stroke';
+import { type SpreadRow, spreadOf } from './figure-spread';
+import { FigureTip } from './figure-tip';
+import { areMany, CHOSEN_COLOUR, colourOf } from './server-stroke';
 import { shortAddresses } from './short-addresses';
 
 /** A stretch of less than this has its axis told to the second. */
@@ -41,19 +43,32 @@ const writeShort = (figure: Figure, value: number): string => {
   return value < 1_000 ? write(figure, value) : `${decimal(value / 1_000, value < 10_000 ? 1 : 0)}k`;
 };
 
-/** Small charts, one a figure, over the same stretch of time; a line a server. New weights are marked. */
-export function FigureCharts({ history, urls }: { history: BackendHistory; urls: readonly string[] }) {
+/**
+ * Small charts, one a figure, over the same stretch of time: a line a server, or of many their spread, their median and
+ * the line of the one that was chosen. New weights are marked.
+ */
+export function FigureCharts({
+  history,
+  urls,
+  chosenUrl,
+}: {
+  history: BackendHistory;
+  urls: readonly string[];
+  chosenUrl: string | null;
+}) {
   const t = useTranslations('backend.charts');
   const own = historyOf(history, urls);
   const changes = versionChanges(own);
   const names = shortAddresses(urls);
-  const shown = FIGURES.map((figure) => ({ figure, rows: seriesOf(own, figure) }));
+  const shown = FIGURES.map((figure) => ({ figure, rows: spreadOf(seriesOf(own, figure), urls.length) }));
+  const place = chosenUrl === null ? -1 : urls.indexOf(chosenUrl);
+  const chosen = areMany(urls.length) && place >= 0 ? place : null;
   const stretch = shown[0]?.rows ?? [];
   if (stretch.length < 2) return <p className="px-4 py-6 text-ink-2">{t('none')}</p>;
   return (
     <div className="grid grid-cols-2 gap-px bg-line-soft xl:grid-cols-4">
       {shown.map(({ figure, rows }) => (
-        <Chart key={figure} figure={figure} rows={rows} history={own} names={names} changes={changes} />
+        <Chart key={figure} figure={figure} rows={rows} history={own} names={names} chosen={chosen} changes={changes} />
       ))}
     </div>
   );
@@ -64,13 +79,16 @@ function Chart({
   rows,
   history,
   names,
+  chosen,
   changes,
 }: {
   figure: Figure;
-  rows: SeriesRow[];
+  rows: SpreadRow[];
   history: BackendHistory;
   /** Of the servers, for the tip. */
   names: readonly string[];
+  /** Place of the server whose line is drawn among many; null for none. */
+  chosen: number | null;
   changes: readonly { atMs: number; version: string }[];
 }) {
   const t = useTranslations('backend.charts');
@@ -87,7 +105,9 @@ function Chart({
   const [low, high] = [write(figure, newest?.low), write(figure, newest?.high)];
   const span = low === high ? low : `${low}–${high}`;
   const now = newest?.summed ? t('inAll', { value: span }) : span;
-  const told = rows.some((row) => replicas.some((_, server) => row[`s${server}`] != null));
+  const told = rows.some(({ range }) => range !== null);
+  const many = areMany(replicas.length);
+  const lines = linesOf(replicas.length, chosen);
   // One that was never reached has said nothing about what it tells.
   const tellsNothing =
     replicas.some(({ points }) => points.some(({ state }) => state === 'healthy')) &&
@@ -103,7 +123,7 @@ function Chart({
       </figcaption>
       {told ? (
         <ResponsiveContainer width="100%" height={96}>
-          <LineChart data={rows} margin={{ top: 6, right: 2, bottom: 0, left: 2 }} title={t(`figure.${figure}`)}>
+          <ComposedChart data={rows} margin={{ top: 6, right: 2, bottom: 0, left: 2 }} title={t(`figure.${figure}`)}>
             <CartesianGrid vertical={false} stroke="var(--line-soft)" />
             <XAxis
               dataKey="atMs"
@@ -134,56 +154,57 @@ function Chart({
               content={({ active, label }) => {
                 const row = active ? rows.find(({ atMs }) => atMs === Number(label)) : undefined;
                 if (!row) return null;
-                const version = versionAtMs(changes, row.atMs + history.stepMs / 2);
                 return (
-                  <div className="max-w-72 rounded border border-line bg-raised px-2 py-1 text-xs text-ink shadow-raised">
-                    <p className="flex gap-2">
-                      {clock(row.atMs)}
-                      {version === null ? null : <span className="foreign-line text-ink-2">{version}</span>}
-                    </p>
-                    {replicas.map(({ url }, server) => (
-                      <p key={url} className="flex items-center gap-1.5">
-                        {replicas.length > 1 ? <ServerStroke server={server} /> : null}
-                        <span className="min-w-8 shrink-0 text-right font-semibold tabular-nums">
-                          {write(figure, row[`s${server}`])}
-                        </span>
-                        {replicas.length > 1 ? (
-                          <span className="foreign-line font-mono text-ink-2 max-sm:hidden">{names[server]}</span>
-                        ) : null}
-                      </p>
-                    ))}
-                  </div>
+                  <FigureTip
+                    row={row}
+                    names={names}
+                    many={many}
+                    chosen={chosen}
+                    clock={clock(row.atMs)}
+                    version={versionAtMs(changes, row.atMs + history.stepMs / 2)}
+                    write={(value) => write(figure, value)}
+                  />
                 );
               }}
             />
             {changes.map(({ atMs, version }) => (
               <ReferenceLine key={version} x={atMs} stroke="var(--line-field)" strokeDasharray="2 2" />
             ))}
-            {replicas.map(({ url }, server) => (
+            {many ? (
+              <Area dataKey="range" stroke="none" fill="var(--line)" isAnimationActive={false} activeDot={false} />
+            ) : null}
+            {lines.map(({ column, colour }) => (
               <Line
-                key={url}
-                dataKey={`s${server}`}
+                key={column}
+                dataKey={column}
                 dot={false}
                 strokeWidth={1.5}
                 isAnimationActive={false}
-                {...strokeOf(server)}
+                stroke={colour}
               />
             ))}
-            {lonePoints(rows, replicas.length).map(({ atMs, server, value }) => (
-              <ReferenceDot
-                key={`${server} ${atMs}`}
-                x={atMs}
-                y={value}
-                r={1.5}
-                fill={strokeOf(server).stroke}
-                stroke="none"
-              />
-            ))}
-          </LineChart>
+            {lines.flatMap(({ column, colour }) =>
+              lonePoints(rows, column).map(({ atMs, value }) => (
+                <ReferenceDot key={`${column} ${atMs}`} x={atMs} y={value} r={1.5} fill={colour} stroke="none" />
+              )),
+            )}
+          </ComposedChart>
         </ResponsiveContainer>
       ) : (
         <p className="flex h-24 items-center text-sm text-ink-3">{t(tellsNothing ? 'untold' : 'noReading')}</p>
       )}
     </figure>
   );
+}
+
+interface FigureLine {
+  column: `s${number}` | 'median';
+  colour: string;
+}
+
+function linesOf(servers: number, chosen: number | null): FigureLine[] {
+  if (!areMany(servers))
+    return Array.from({ length: servers }, (_, server) => ({ column: `s${server}`, colour: colourOf(server) }));
+  const median: FigureLine = { column: 'median', colour: 'var(--ink-2)' };
+  return chosen === null ? [median] : [median, { column: `s${chosen}`, colour: CHOSEN_COLOUR }];
 }

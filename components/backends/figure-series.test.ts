@@ -72,18 +72,16 @@ describe('the newest figure', () => {
 });
 
 describe('readings that stand alone', () => {
-  it('are those without another of the same server beside them', () => {
+  it('are those without another of the same column beside them', () => {
     const rows: SeriesRow[] = [
       { atMs: 1, s0: 5, s1: null },
       { atMs: 2, s0: 6, s1: 7 },
       { atMs: 3, s0: null },
       { atMs: 4, s0: 0, s1: null },
     ];
-    expect(lonePoints(rows, 2)).toEqual([
-      { atMs: 4, server: 0, value: 0 },
-      { atMs: 2, server: 1, value: 7 },
-    ]);
-    expect(lonePoints([], 2)).toEqual([]);
+    expect(lonePoints(rows, 's0')).toEqual([{ atMs: 4, value: 0 }]);
+    expect(lonePoints(rows, 's1')).toEqual([{ atMs: 2, value: 7 }]);
+    expect(lonePoints([], 's0')).toEqual([]);
   });
 });
 

@@ -64,18 +64,16 @@ export function seriesOf(history: BackendHistory, figure: Figure): SeriesRow[] {
   });
 }
 
-/** Readings without another beside them: no line leads to one, so it is drawn as a dot. */
-export function lonePoints(
-  rows: readonly SeriesRow[],
-  servers: number,
-): { atMs: number; server: number; value: number }[] {
-  return Array.from({ length: servers }, (_, server) => {
-    const valueAt = (at: number): number | null => rows[at]?.[`s${server}`] ?? null;
-    return rows.flatMap(({ atMs }, at) => {
-      const value = valueAt(at);
-      return value !== null && valueAt(at - 1) === null && valueAt(at + 1) === null ? [{ atMs, server, value }] : [];
-    });
-  }).flat();
+/** Readings of a column without another beside them: no line leads to one, so it is drawn as a dot. */
+export function lonePoints<Column extends string>(
+  rows: readonly ({ atMs: number } & { [column in Column]?: number | null })[],
+  column: Column,
+): { atMs: number; value: number }[] {
+  const valueAt = (at: number): number | null => rows[at]?.[column] ?? null;
+  return rows.flatMap(({ atMs }, at) => {
+    const value = valueAt(at);
+    return value !== null && valueAt(at - 1) === null && valueAt(at + 1) === null ? [{ atMs, value }] : [];
+  });
 }
 
 /**

@@ -1,11 +1,11 @@
 'use client';
 import { useTranslations } from 'next-intl';
-import { Fragment, useState } from 'react';
+import { Fragment, type ReactNode, useState } from 'react';
 import { TONE_TEXT, type Tone } from '@/components/ui/chip';
 import { ABSENT, count, decimal, percent } from '@/components/ui/numbers';
 import { NoteRow, ROW_CLASS, Table, Td, Th } from '@/components/ui/table';
 import type { ReplicaView } from '@/server/core/views';
-import { ServerStroke } from './server-stroke';
+import { areMany, CHOSEN_COLOUR, colourOf, ServerStroke } from './server-stroke';
 import { shortAddresses } from './short-addresses';
 
 const TONES: Record<ReplicaView['state'], Tone> = {
@@ -17,8 +17,19 @@ const TONES: Record<ReplicaView['state'], Tone> = {
 };
 const COLUMNS = 12;
 
-/** Every server of a backend as it is now: our requests with it, and what it tells of itself. */
-export function ReplicaTable({ replicas }: { replicas: readonly ReplicaView[] }) {
+/**
+ * Every server of a backend as it is now: our requests with it, and what it tells of itself. Of many, one is chosen here
+ * whose line the charts show.
+ */
+export function ReplicaTable({
+  replicas,
+  chosenUrl,
+  onChoose,
+}: {
+  replicas: readonly ReplicaView[];
+  chosenUrl: string | null;
+  onChoose: (url: string | null) => void;
+}) {
   const t = useTranslations('backend.replicas');
   const short = shortAddresses(replicas.map(({ url }) => url));
   return (
@@ -59,7 +70,17 @@ export function ReplicaTable({ replicas }: { replicas: readonly ReplicaView[] })
             key={replica.url}
             replica={replica}
             short={short[server] ?? replica.url}
-            stroke={replicas.length > 1 ? server : null}
+            line={
+              areMany(replicas.length) ? (
+                <LineSwitch
+                  server={short[server] ?? replica.url}
+                  on={replica.url === chosenUrl}
+                  onChange={(on) => onChoose(on ? replica.url : null)}
+                />
+              ) : replicas.length > 1 ? (
+                <ServerStroke colour={colourOf(server)} />
+              ) : null
+            }
           />
         ))}
       </tbody>
@@ -67,8 +88,25 @@ export function ReplicaTable({ replicas }: { replicas: readonly ReplicaView[] })
   );
 }
 
-/** @param stroke whose line in the charts is the server's; null where there is but one */
-function Replica({ replica, short, stroke }: { replica: ReplicaView; short: string; stroke: number | null }) {
+function LineSwitch({ server, on, onChange }: { server: string; on: boolean; onChange: (on: boolean) => void }) {
+  const t = useTranslations('backend.replicas');
+  const says = t(on ? 'hideLine' : 'showLine', { server });
+  return (
+    <button
+      type="button"
+      aria-pressed={on}
+      aria-label={says}
+      title={says}
+      onClick={() => onChange(!on)}
+      className="-mx-1 flex shrink-0 rounded p-1 text-ink-3 hover:text-ink max-sm:py-2.5"
+    >
+      <ServerStroke colour={on ? CHOSEN_COLOUR : 'currentColor'} />
+    </button>
+  );
+}
+
+/** @param line how the server's line in the charts looks, or is chosen; null where there is but one */
+function Replica({ replica, short, line }: { replica: ReplicaView; short: string; line: ReactNode }) {
   const t = useTranslations('backend.replicas');
   const [open, setOpen] = useState(false);
   const [whole, setWhole] = useState(false);
@@ -81,7 +119,7 @@ function Replica({ replica, short, stroke }: { replica: ReplicaView; short: stri
         {/* Takes what the others leave, so that no column moves when a number gets longer. */}
         <Td className="w-full max-w-0">
           <span className="flex items-center gap-2">
-            {stroke === null ? null : <ServerStroke server={stroke} />}
+            {line}
             {short === url ? (
               <span className="foreign-text font-mono text-sm">{url}</span>
             ) : (

@@ -53,7 +53,8 @@ function ScoreForm({ runId, onClose }: { runId: string; onClose: () => void }) {
       },
     }),
   );
-  const chosen = backend || backends.data?.[0]?.name || '';
+  const able = backends.data?.filter(({ canScore }) => canScore !== false) ?? [];
+  const chosen = backend || able[0]?.name || '';
   return (
     <form
       className="flex flex-col gap-3"
@@ -79,9 +80,9 @@ function ScoreForm({ runId, onClose }: { runId: string; onClose: () => void }) {
         <Field label={t('backend')} hint={t('backendHint')}>
           {(wiring) => (
             <Select {...wiring} value={chosen} onChange={({ target }) => setBackend(target.value)}>
-              {(backends.data ?? []).map(({ name }) => (
-                <option key={name} value={name}>
-                  {name}
+              {(backends.data ?? []).map(({ name, canScore }) => (
+                <option key={name} value={name} disabled={canScore === false}>
+                  {canScore === false ? t('cannotScore', { name }) : name}
                 </option>
               ))}
             </Select>
@@ -104,6 +105,7 @@ function ScoreForm({ runId, onClose }: { runId: string; onClose: () => void }) {
         </div>
       </div>
       {backends.isError ? <Notice tone="bad">{sentence(backends.error)}</Notice> : null}
+      {backends.isSuccess && able.length === 0 ? <Notice>{t('noneScores')}</Notice> : null}
       {start.isError ? <Notice tone="bad">{sentence(start.error)}</Notice> : null}
       <div className="flex flex-wrap items-center gap-2">
         <Button type="submit" kind="primary" busy={start.isPending} disabled={chosen === ''}>

@@ -217,6 +217,8 @@ export interface BackendSummary {
   health: BackendHealth;
   /** Addresses of the servers; none for a model inside this process. */
   urls: string[];
+  /** Whether it tells log-probabilities of given tokens; null where that was not found out. */
+  canScore: boolean | null;
 }
 
 export interface ReplicaView {

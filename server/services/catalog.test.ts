@@ -142,7 +142,9 @@ describe('samples', () => {
     await put('models/tutorial.gguf', 'GGUF');
     await loadSamples({ ctx: admin, input: { packageRoot } });
     expect((await getSkill({ ctx, input: { name: 'sample' } })).description).toBe('mine');
-    expect(await listBackends({ ctx })).toMatchObject([{ name: 'tutorial', kind: 'embedded', isDefault: true }]);
+    expect(await listBackends({ ctx })).toMatchObject([
+      { name: 'tutorial', kind: 'embedded', isDefault: true, canScore: true },
+    ]);
 
     await put('skills/guess.yaml', SKILL('sample, newer').replace('guess', 'sample'));
     await loadSamples({ ctx: admin, input: { packageRoot } });

@@ -357,7 +357,11 @@ describeOnBothDatabases('backends on servers', (open) => {
     expect(await recheck({ ...others, weightSources: ['lora'], modelName })).toBe(0);
     // Nothing was found out.
     expect(await recheck(null)).toBe(0);
+    const shown = async (name: string) => (await listBackends({ ctx })).find((one) => one.name === name)?.canScore;
+    expect(await recheck({ ...usual, canScore: !usual.canScore })).toBe(1);
+    expect([await shown('pair'), await shown('blind')]).toEqual([!usual.canScore, null]);
     expect(await recheck(usual)).toBe(1);
+    expect(await shown('pair')).toBe(usual.canScore);
   });
 
   it('are given new weights one update at a time, which are kept with who asked', async () => {

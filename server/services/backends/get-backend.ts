@@ -52,6 +52,7 @@ export async function getBackend({
     hasKey: keys.hasKey,
     hasControlKey: keys.hasControlKey,
     keyProblem: keys.problem,
+    canScore: capabilities?.canScore ?? null,
     capabilities,
     checks: check ? [check] : [],
     weightVersion: live.weightVersion,

@@ -27,6 +27,7 @@ export async function listBackends({ ctx }: { ctx: ServiceContext }): Promise<Ba
         isDefault,
         health,
         urls: urlsOf(settings),
+        canScore: kind === 'embedded' ? true : (settings?.check?.capabilities?.canScore ?? null),
       };
     }),
   );
