@@ -84,6 +84,15 @@ describe('when servers fail', () => {
     await until(() => router.replicas().every((replica) => replica.state === 'healthy'));
   });
 
+  // The client by itself would give up after 30 s.
+  it('tells the weights of the others while nobody has noticed that one hangs', { timeout: 20_000 }, async () => {
+    const [hung, other] = await startServers(2);
+    const times = { ...QUICK, lookMs: 60_000, answerMs: 200 };
+    const router = await openRouter([hung as never, other as never], { times });
+    Object.assign(hung as object, { mode: 'hang' });
+    expect(await router.weightVersion()).toBe('v0');
+  });
+
   it('leaves a slow request alone as long as its server is well', async () => {
     const [slow] = await startServers(1, { takesMs: 600 });
     const router = await openRouter([slow as never]);

@@ -80,6 +80,7 @@ export class ReplicaRouter implements InferenceBackend {
     this.#options = options;
     this.#stopped = new StoppedClock(ambient.now);
     const changed = () => this.#changed();
+    const allTimes = { ...REPLICA_TIMES, ...times };
     let ready = false;
     this.#replicas = replicas.map(
       (source) =>
@@ -88,14 +89,15 @@ export class ReplicaRouter implements InferenceBackend {
           source,
           ambient,
           logger,
-          times: { ...REPLICA_TIMES, ...times },
+          times: allTimes,
           admit: (replica, found) => this.#admit(replica, found),
           changed: () => ready && changed(),
         }),
     );
     const { expected = null, maxInFlight } = options;
     this.#membership = new Membership({ backend: name, replicas: this.#replicas, expected, maxInFlight });
-    this.#weights = new FleetWeights({ backend: name, replicas: this.#replicas, logger, changed });
+    const { answerMs } = allTimes;
+    this.#weights = new FleetWeights({ backend: name, replicas: this.#replicas, logger, answerMs, changed });
     this.#dispatcher = new Dispatcher(this.#replicas, {
       backend: name,
       ambient,

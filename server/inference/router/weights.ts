@@ -8,7 +8,7 @@ import type { Logger } from '../../observability/logger';
 import type { InferenceBackend, WeightUpdate } from '../backend';
 import { RecentKeys } from '../recent-keys';
 import { behindName } from '../remote/server-name';
-import { isRepeatable, retold, sentenceOf } from './failures';
+import { isRepeatable, retold, sentenceOf, within } from './failures';
 import type { Found, Replica } from './replica';
 
 interface Outcome {
@@ -21,6 +21,8 @@ export interface FleetWeightsOptions {
   backend: string;
   replicas: readonly Replica[];
   logger: Logger;
+  /** A server that has not told its label for that long is not waited for. */
+  answerMs: number;
   changed(): void;
 }
 
@@ -62,10 +64,12 @@ export class FleetWeights {
 
   /** Asks all that serve for their label: a trainer may have changed it without us. */
   async refresh(): Promise<void> {
-    const asked = this.#options.replicas.map(async (replica) => {
+    const { answerMs, replicas } = this.#options;
+    const asked = replicas.map(async (replica) => {
       const { version, server } = replica;
       if (!server || !replica.serving || replica.updating) return;
-      const now = await server.backend.weightVersion().catch(() => null);
+      const silence = `The server ${replica.url} did not tell the label of its weights`;
+      const now = await within(server.backend.weightVersion(), answerMs, silence).catch(() => null);
       if (now === null || now === version || replica.updating || replica.version !== version) return;
       if (this.#wasReplaced(now) || this.#startedAgain(replica, server.backend))
         replica.doubt(`It says that it serves ${now}; it was ${version}.`);
