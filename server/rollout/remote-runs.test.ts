@@ -6,8 +6,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { WireTokens } from '../core/tokens/wire';
 import { decodeGguf } from '../inference/gguf/read';
 import { encodeGguf } from '../inference/gguf/write';
+import { REPLICA_TIMES } from '../inference/router/replica';
 import { noFaults } from '../inference/testing/twin/faults';
 import { startSglangTwin } from '../inference/testing/twin/sglang';
 import type { Twin } from '../inference/testing/twin/twin';
@@ -55,7 +57,10 @@ describe('a run', { timeout: HANG_MS }, () => {
     if (!twin) throw new Error('The twin was not started.');
     return twin;
   };
-  const start = async (backend: 'one' | 'other' | 'both', changes: object = {}): Promise<string> => {
+  const start = async (
+    backend: 'one' | 'other' | 'both' | 'hanging' | 'silent',
+    changes: object = {},
+  ): Promise<string> => {
     const wanted = { skill: 'tutorial', dataset: 'tutorial', backend, tasks: 8, groupSize: 1, seed: 3, ...changes };
     return (await studio.client.runs.start.mutate(wanted)).runId;
   };
@@ -74,23 +79,27 @@ describe('a run', { timeout: HANG_MS }, () => {
     return [...new Set(sequences.flatMap(({ weightVersions }) => weightVersions.map(({ version }) => version)))];
   };
 
+  const turnsOf = ({ mask }: WireTokens): number =>
+    mask.filter((sampled, k) => sampled === 1 && mask[k - 1] === 0).length;
+  /** How many generations each server answered for a trajectory: every task has words of its own, so a prompt is of one. */
+  const answeredFor = ({ ids, mask }: WireTokens): number[] =>
+    twins.map(({ log }) => {
+      const answered = log.filter(({ path, status }) => path === '/generate' && status === 200);
+      const prompts = answered.map(({ body }) => (body as { input_ids: number[] }).input_ids);
+      return prompts.filter((prompt) => prompt.length >= mask.indexOf(1) && prompt.every((id, k) => id === ids[k]))
+        .length;
+    });
+
   it('sends all turns of a trajectory to one server, and its trajectories to all of them', async () => {
     for (const { log } of twins) log.length = 0;
     const rows = await studio.ended(await start('both'), HANG_MS);
     const homes: number[] = [];
     let most = 0;
     for (const { trajectoryId } of rows) {
-      const { ids, mask } = await studio.tokensOf(trajectoryId);
-      // Every task has words of its own, so a prompt is of one trajectory.
-      const asked = twins.map(({ log }) => {
-        const prompts = log.flatMap(({ path, body }) =>
-          path === '/generate' ? [(body as { input_ids: number[] }).input_ids] : [],
-        );
-        return prompts.filter((prompt) => prompt.length >= mask.indexOf(1) && prompt.every((id, k) => id === ids[k]));
-      });
-      const turns = mask.filter((sampled, k) => sampled === 1 && mask[k - 1] === 0).length;
+      const tokens = await studio.tokensOf(trajectoryId);
+      const turns = turnsOf(tokens);
       most = Math.max(most, turns);
-      const counts = asked.map(({ length }) => length);
+      const counts = answeredFor(tokens);
       expect(counts.toSorted((a, b) => a - b)).toEqual([0, turns]);
       homes.push(counts.indexOf(turns));
     }
@@ -171,6 +180,51 @@ describe('a run', { timeout: HANG_MS }, () => {
     }
     expect((await get(runId)).notices).toEqual([]);
   });
+
+  it.each([
+    // As when its GPU has stopped: what needs no engine is still answered.
+    ['generations', ['/generate', '/health']],
+    ['anything', null],
+  ])(
+    'goes on with its other server when one takes requests and no longer answers %s; nothing is lost or doubled',
+    async (_what, routes) => {
+      const [hung, other] = [twinOf('one'), twinOf('other')];
+      const name = routes ? 'hanging' : 'silent';
+      const urls = twins.map(({ url }) => url);
+      await studio.client.backends.add.mutate({ name, kind: 'auto', urls });
+      for (const { log, faults } of twins) {
+        log.length = 0;
+        faults.msPerToken = 5;
+      }
+      // It has these from when it is opened, with its first run.
+      const usual = { ...REPLICA_TIMES };
+      Object.assign(REPLICA_TIMES, { lookMs: 200, answerMs: 2_000, hungMs: 2_000 });
+      const runId = await start(name).finally(() => Object.assign(REPLICA_TIMES, usual));
+      const generations = ({ log }: Twin, status: number) =>
+        log.filter((logged) => logged.path === '/generate' && logged.status === status).length;
+      await expect.poll(() => generations(hung, 200), { timeout: HANG_MS, interval: 2 }).toBeGreaterThan(0);
+      Object.assign(hung.faults, { hang: true, routes });
+      const rows = await studio.ended(runId, HANG_MS);
+      const { replicas, health } = await studio.client.backends.get.query({ name });
+      expect(replicas.map(({ state }) => state)).toEqual(['down', 'healthy']);
+      expect(health.message).toContain(hung.url);
+      expect(new Set(rows.map(({ trajectoryId }) => trajectoryId)).size).toBe(8);
+      const all = await Promise.all(rows.map(({ trajectoryId }) => studio.tokensOf(trajectoryId)));
+      for (const tokens of all) {
+        const [before = 0, after = 0] = answeredFor(tokens);
+        expect(after).toBeLessThanOrEqual(turnsOf(tokens));
+        expect(before + after).toBeGreaterThanOrEqual(turnsOf(tokens));
+        expect(Array.from(tokens.logprobs, Number.isNaN)).toEqual(Array.from(tokens.mask, (one) => one === 0));
+      }
+      const sum = (numbers: number[]) => numbers.reduce((total, one) => total + one, 0);
+      expect((await get(runId)).generatedTokens).toBe(sum(all.flatMap(({ mask }) => [...mask])));
+      if (!routes) return;
+      // Some were given up there, and some trajectories have turns of both; what was answered is a turn each.
+      expect(generations(hung, -1)).toBeGreaterThan(0);
+      expect(all.filter((tokens) => !answeredFor(tokens).includes(0)).length).toBeGreaterThan(0);
+      expect(generations(hung, 200) + generations(other, 200)).toBe(sum(all.map(turnsOf)));
+    },
+  );
 
   it.each([-9999, 0.5, Number.MAX_VALUE])(
     'keeps no token whose number is no log-probability, and names trajectory, position and value: %d',
