@@ -100,6 +100,9 @@ export interface BackendHealth {
   ok: boolean;
   /** A sentence. */
   message: string;
-  /** It is not ok, but answers: somebody paused it, or its weights are being changed. Generations wait until that is over. */
+  /**
+   * It is not ok, and nothing is wrong: somebody paused it, its weights are being changed, or its model is still loading.
+   * Generations wait until that is over.
+   */
   held?: boolean;
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { listBackendKeys } from '../../../db/queries/backend-keys';
-import { getBackend as backendRow } from '../../../db/queries/catalog';
+import { getBackend as backendRow, saveBackend } from '../../../db/queries/catalog';
 import { insertUser } from '../../../db/queries/sign-ins';
 import { unfinishedUpdate } from '../../../db/queries/weight-updates';
 import { describeOnBothDatabases, type TestDatabase } from '../../../db/testing/database';
@@ -272,6 +272,32 @@ describeOnBothDatabases('backends on servers', (open) => {
       ok: false,
       message: 'Nobody answers at gpu-1.',
     });
+  });
+
+  it('with a model that is still loading are not said to be silent', { timeout: 20_000 }, async () => {
+    const model = {
+      id: 'bck_model',
+      name: 'model',
+      kind: 'embedded' as const,
+      settings: {},
+      isDefault: false,
+      nowMs: 1,
+    };
+    await database.db.transaction((tx) => saveBackend(tx, model));
+    const shown = async () => {
+      const [all, one] = await Promise.all([listBackends({ ctx }), getBackend({ ctx, input: { name: 'model' } })]);
+      return [all.find(({ name }) => name === 'model')?.health, one.health];
+    };
+    ctx.process.backendHealth = () => new Promise(() => undefined);
+    ctx.process.backendLive = () => new Promise(() => undefined);
+    const loading = { ok: false, held: true, message: 'Its model is still loading.' };
+    expect(await shown()).toEqual([loading, loading]);
+    // Once it is open, it is its process that does not answer.
+    const open = alive(new CountedBackend('model'));
+    open.health = () => new Promise(() => undefined);
+    const silent = { ok: false, message: 'It has not answered for 3 seconds.' };
+    expect(await shown()).toEqual([silent, silent]);
+    await removeBackend({ ctx, input: { name: 'model' } });
   });
 
   it('are shown as they are now, paused and resumed, with an entry before and after', async () => {

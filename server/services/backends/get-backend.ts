@@ -1,7 +1,7 @@
 /** One backend in detail: its servers as they are now, what they can do, the weights they were given. Never a key. */
 import type { z } from 'zod';
 import { listBackendKeys } from '../../../db/queries/backend-keys';
-import { getBackend as queryBackend } from '../../../db/queries/catalog';
+import { type BackendRow, getBackend as queryBackend } from '../../../db/queries/catalog';
 import { listWeightUpdates } from '../../../db/queries/weight-updates';
 import { isStudioError } from '../../core/errors';
 import type { BackendCapabilities, BackendHealth } from '../../core/inference';
@@ -12,6 +12,7 @@ import { parseInput } from '../inputs';
 import { describeKeys } from '../secrets/backend-keys';
 import { backendNameInput } from './backend-inputs';
 import { remoteSettingsOf, urlsOf, withoutCheck } from './backend-settings';
+import { lateHealth } from './late-health';
 import { withPatience } from './patience';
 
 const UPDATES_SHOWN = 20;
@@ -32,7 +33,7 @@ export async function getBackend({
   const [stored, updates, live] = await Promise.all([
     listBackendKeys(db, row.id),
     listWeightUpdates(db, { backendId: row.id, limit: UPDATES_SHOWN, nowMs }),
-    lookAt(ctx, name),
+    lookAt(ctx, row),
   ]);
   const settings = remoteSettingsOf(row);
   const check = settings?.check ?? null;
@@ -70,12 +71,13 @@ interface LiveView {
   replicas: ReadonlyMap<string, ReplicaStatus>;
 }
 
-async function lookAt(ctx: ServiceContext, name: string): Promise<LiveView> {
-  const silent = { health: { ok: false, message: 'It has not answered for 3 seconds.' } };
-  const nothing = { ...silent, capabilities: null, weightVersion: null, trouble: null, replicas: new Map() };
+async function lookAt(ctx: ServiceContext, { name, kind }: BackendRow): Promise<LiveView> {
+  const nothing = { capabilities: null, weightVersion: null, trouble: null, replicas: new Map() };
   try {
     const backend = await withPatience(ctx.process.backendLive(name), null);
-    return backend ? await askBackend(backend, silent.health) : nothing;
+    return backend
+      ? await askBackend(backend, lateHealth(kind, true))
+      : { ...nothing, health: lateHealth(kind, false) };
   } catch (error) {
     if (!isStudioError(error)) throw error;
     return { ...nothing, health: { ok: false, message: error.message } };

@@ -3,6 +3,7 @@ import { listBackends as queryBackends } from '../../../db/queries/catalog';
 import type { BackendSummary } from '../../core/views';
 import { requireRole, type ServiceContext } from '../context';
 import { remoteSettingsOf, urlsOf } from './backend-settings';
+import { lateHealth } from './late-health';
 import { withPatience } from './patience';
 
 /** Never waits longer than `PATIENCE_MS` for one that does not answer. */
@@ -14,12 +15,13 @@ export async function listBackends({ ctx }: { ctx: ServiceContext }): Promise<Ba
       const { name, kind, isDefault } = row;
       const settings = remoteSettingsOf(row);
       const checked = settings?.check?.capabilities?.modelName ?? settings?.model ?? null;
-      const late: Awaited<ReturnType<typeof ctx.process.backendHealth>> = {
-        ok: false,
-        message: 'It has not answered for 3 seconds.',
-        modelName: checked,
-      };
-      const { modelName, ...health } = await withPatience(ctx.process.backendHealth(name), late);
+      const { backendHealth, backendLive } = ctx.process;
+      const opening = backendLive(name).then(
+        () => true,
+        () => true,
+      );
+      const [told, isOpen] = await Promise.all([withPatience(backendHealth(name), null), withPatience(opening, false)]);
+      const { modelName, ...health } = told ?? { ...lateHealth(kind, isOpen), modelName: null };
       return {
         name,
         kind,
