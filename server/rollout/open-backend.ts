@@ -23,11 +23,15 @@ export interface OpenBackendOptions {
   serverRestarted(backendName: string): void;
 }
 
-/** A paused one is opened paused. Throws from the error family, in a sentence that names the backend. */
+/**
+ * A paused one is opened paused. Throws from the error family, in a sentence that names the backend.
+ * @param signal gives up the loading of a model
+ */
 export async function openBackend(
   row: BackendRow,
   updates: StoredUpdates,
   options: OpenBackendOptions,
+  signal: AbortSignal,
 ): Promise<InferenceBackend> {
   const { packageRoot, threads, logger, ambient } = options;
   if (row.kind !== 'embedded') {
@@ -56,5 +60,5 @@ export async function openBackend(
       `The backend ${row.name} names no model file. Add it again with: studio backend ${row.name} --model FILE`,
     );
   const path = isAbsolute(modelPath) ? modelPath : join(packageRoot, modelPath);
-  return EmbeddedBackend.open({ name: row.name, modelPath: path, threads, logger });
+  return EmbeddedBackend.open({ name: row.name, modelPath: path, threads, logger, signal });
 }

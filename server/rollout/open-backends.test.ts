@@ -1,9 +1,14 @@
 /** Backends over the life of a studio and beyond it: what one process left, the next one finds. */
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { getBackend as backendRow, saveBackend } from '../../db/queries/catalog';
 import { describeOnBothDatabases, type TestDatabase } from '../../db/testing/database';
 import { systemAmbient } from '../core/ambient';
+import { Unavailable } from '../core/errors';
 import type { BackendCapabilities } from '../core/inference';
 import type { InferenceBackend } from '../inference/backend';
 import { PLAIN } from '../inference/testing/conformance';
@@ -107,6 +112,22 @@ describeOnBothDatabases('a backend that is open', (openDatabase) => {
       },
     };
   }
+
+  it('is not waited for when the studio ends while its model is still loading', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'loading-'));
+    toClose.push(() => rm(folder, { recursive: true }));
+    const modelPath = join(folder, 'slow.gguf');
+    execFileSync('mkfifo', [modelPath]);
+    const row = { id: 'bck_slow', name: 'slow', kind: 'embedded' as const, settings: { modelPath } };
+    await database.db.transaction((tx) => saveBackend(tx, { ...row, isDefault: false, nowMs: 1 }));
+    const { backends } = start();
+    const opening = backends.hold('slow').catch((error: unknown) => error);
+    // Whoever opens it to read waits for a writer, for ever. It must not matter how far the model process has come.
+    await sleep(1_000);
+    await backends.closeEngines();
+    expect(await opening).toBeInstanceOf(Unavailable);
+    expect(await opening).toMatchObject({ message: 'The backend slow was closed before its model was loaded.' });
+  });
 
   it('stands paused after the studio was started again, until it is resumed', async () => {
     await add();

@@ -53,7 +53,7 @@ export class OpenBackends {
   /** By row and revision. */
   private readonly entries = new Map<string, Entry>();
   private readonly retiring = new Map<Entry, Promise<void>>();
-  private closing = false;
+  private readonly closing = new AbortController();
 
   constructor(private readonly options: OpenBackendsOptions) {}
 
@@ -105,7 +105,8 @@ export class OpenBackends {
   }
 
   async closeEngines(): Promise<void> {
-    this.closing = true;
+    // A model that is still loading is not waited for.
+    this.closing.abort();
     await Promise.all(this.retiring.values());
     await this.each(async ({ engine }) => (await engine?.catch(() => null))?.close());
   }
@@ -147,7 +148,7 @@ export class OpenBackends {
     const { backend } = old;
     const engine = await old.engine?.catch(() => null);
     let servedAtMs = ambient.now();
-    while (!this.closing && entry.holds > 0) {
+    while (!this.closing.signal.aborted && entry.holds > 0) {
       if ((backend.trouble?.() ?? null) === null) servedAtMs = ambient.now();
       else if (ambient.now() - servedAtMs > handOverMs) await engine?.close();
       await sleep(retirePollMs);
@@ -160,7 +161,7 @@ export class OpenBackends {
   private async openNew(row: BackendRow): Promise<OpenBackend> {
     const versions = new VersionLine(await succeededVersions(this.options.database.db, row.id));
     try {
-      const backend = await openBackend(row, this.storedUpdates(row.id), this.options);
+      const backend = await openBackend(row, this.storedUpdates(row.id), this.options, this.closing.signal);
       this.awaited.delete(row.name);
       this.serving.set(row.name, backend);
       return { backend, engine: null, versions };

@@ -34,6 +34,8 @@ export interface EmbeddedOptions {
   maxSequences?: number;
   /** Label of the weights in modelPath. Default: the file's name without extension. */
   version?: string;
+  /** Gives up opening it, however far the loading is. */
+  signal?: AbortSignal;
 }
 
 const STARTS = 3;
@@ -64,7 +66,7 @@ export class EmbeddedBackend implements InferenceBackend {
     this.#info = info;
   }
 
-  /** Throws NotFound or Invalid in one sentence that names the file when it is missing or damaged. */
+  /** Throws NotFound or Invalid in one sentence that names the file when it is missing or damaged, Unavailable when given up. */
   static async open(options: EmbeddedOptions): Promise<EmbeddedBackend> {
     const settings: ModelSettings = {
       modelPath: options.modelPath,
@@ -73,7 +75,7 @@ export class EmbeddedBackend implements InferenceBackend {
       contextLength: options.contextLength ?? null,
       maxSequences: options.maxSequences ?? null,
     };
-    const [connection, info] = await start(options.name, options.logger, settings);
+    const [connection, info] = await start(options.name, options.logger, settings, options.signal);
     return new EmbeddedBackend(options.name, options.logger, settings, connection, info);
   }
 
@@ -191,12 +193,23 @@ export class EmbeddedBackend implements InferenceBackend {
 }
 
 /** Starts a model process, again after a pause when it dies; a file that cannot be used is no reason to try again. */
-async function start(name: string, logger: Logger, settings: ModelSettings): Promise<[ChildConnection, ModelInfo]> {
+async function start(
+  name: string,
+  logger: Logger,
+  settings: ModelSettings,
+  signal?: AbortSignal,
+): Promise<[ChildConnection, ModelInfo]> {
   for (let attempt = 1; ; attempt++) {
     const connection = new ChildConnection(name, logger);
     try {
-      return [connection, await connection.ask('open', { settings })];
+      return [connection, await connection.ask('open', { settings }, signal)];
     } catch (error) {
+      if (signal?.aborted) {
+        // Busy with the file, it hears nothing else.
+        connection.kill();
+        await connection.ended;
+        throw new Unavailable(`The backend ${name} was closed before its model was loaded.`, { retry: true });
+      }
       const died = !connection.alive;
       await connection.close();
       if (!died) throw error;
