@@ -24,6 +24,12 @@ describe('a run', { timeout: HANG_MS }, () => {
   let next: string;
   let studio: StartedStudio;
   const twins: Twin[] = [];
+  const toClose: Twin[] = [];
+  const startTwin = async (): Promise<Twin> => {
+    const twin = await startSglangTwin({ modelPath: TUTORIAL, disconnectPollMs: 50 });
+    toClose.push(twin);
+    return twin;
+  };
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'studio-runs-'));
@@ -36,7 +42,7 @@ describe('a run', { timeout: HANG_MS }, () => {
     await writeFile(next, encodeGguf({ ...file, tensors }));
     studio = await startedStudio(join(folder, 'data'));
     for (const name of ['one', 'other']) {
-      const twin = await startSglangTwin({ modelPath: TUTORIAL, disconnectPollMs: 50 });
+      const twin = await startTwin();
       twins.push(twin);
       await studio.client.backends.add.mutate({ name, kind: 'auto', urls: [twin.url] });
     }
@@ -48,7 +54,7 @@ describe('a run', { timeout: HANG_MS }, () => {
   });
   afterAll(async () => {
     await studio?.stop();
-    for (const twin of twins) await twin.close();
+    for (const twin of toClose) await twin.close();
     await rm(folder, { recursive: true, force: true });
   }, HANG_MS);
 
@@ -82,8 +88,8 @@ describe('a run', { timeout: HANG_MS }, () => {
   const turnsOf = ({ mask }: WireTokens): number =>
     mask.filter((sampled, k) => sampled === 1 && mask[k - 1] === 0).length;
   /** How many generations each server answered for a trajectory: every task has words of its own, so a prompt is of one. */
-  const answeredFor = ({ ids, mask }: WireTokens): number[] =>
-    twins.map(({ log }) => {
+  const answeredFor = ({ ids, mask }: WireTokens, servers: readonly Twin[] = twins): number[] =>
+    servers.map(({ log }) => {
       const answered = log.filter(({ path, status }) => path === '/generate' && status === 200);
       const prompts = answered.map(({ body }) => (body as { input_ids: number[] }).input_ids);
       return prompts.filter((prompt) => prompt.length >= mask.indexOf(1) && prompt.every((id, k) => id === ids[k]))
@@ -188,11 +194,12 @@ describe('a run', { timeout: HANG_MS }, () => {
   ])(
     'goes on with its other server when one takes requests and no longer answers %s; nothing is lost or doubled',
     async (_what, routes) => {
-      const [hung, other] = [twinOf('one'), twinOf('other')];
+      // Of its own: none is asked for anything but this run.
+      const pair = [await startTwin(), await startTwin()] as const;
+      const [hung, other] = pair;
       const name = routes ? 'hanging' : 'silent';
-      const urls = twins.map(({ url }) => url);
-      await studio.client.backends.add.mutate({ name, kind: 'auto', urls });
-      for (const { log, faults } of twins) {
+      await studio.client.backends.add.mutate({ name, kind: 'auto', urls: pair.map(({ url }) => url) });
+      for (const { log, faults } of pair) {
         log.length = 0;
         faults.msPerToken = 5;
       }
@@ -211,7 +218,7 @@ describe('a run', { timeout: HANG_MS }, () => {
       expect(new Set(rows.map(({ trajectoryId }) => trajectoryId)).size).toBe(8);
       const all = await Promise.all(rows.map(({ trajectoryId }) => studio.tokensOf(trajectoryId)));
       for (const tokens of all) {
-        const [before = 0, after = 0] = answeredFor(tokens);
+        const [before = 0, after = 0] = answeredFor(tokens, pair);
         expect(after).toBeLessThanOrEqual(turnsOf(tokens));
         expect(before + after).toBeGreaterThanOrEqual(turnsOf(tokens));
         expect(Array.from(tokens.logprobs, Number.isNaN)).toEqual(Array.from(tokens.mask, (one) => one === 0));
@@ -221,7 +228,7 @@ describe('a run', { timeout: HANG_MS }, () => {
       if (!routes) return;
       // Some were given up there, and some trajectories have turns of both; what was answered is a turn each.
       expect(generations(hung, -1)).toBeGreaterThan(0);
-      expect(all.filter((tokens) => !answeredFor(tokens).includes(0)).length).toBeGreaterThan(0);
+      expect(all.filter((tokens) => !answeredFor(tokens, pair).includes(0)).length).toBeGreaterThan(0);
       expect(generations(hung, 200) + generations(other, 200)).toBe(sum(all.map(turnsOf)));
     },
   );
