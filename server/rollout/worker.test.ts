@@ -1,10 +1,13 @@
 /** Workers on one database: what is claimed once is rolled out once, whoever dies, is cancelled, or is overtaken. */
+import type { SQL } from 'drizzle-orm';
+import { PgDialect } from 'drizzle-orm/pg-core';
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { appendEvents, readEvents, readRunFeed } from '../../db/queries/events';
 import { markRunCancelled } from '../../db/queries/groups';
 import { getRun } from '../../db/queries/runs';
 import { getToolOutput } from '../../db/queries/tool-outputs';
 import { getTokenSequence, getTrajectory } from '../../db/queries/trajectory-views';
+import { trajectories } from '../../db/schema';
 import { describeOnBothDatabases, type TestDatabase } from '../../db/testing/database';
 import { type SeededRun, seedRun } from '../../db/testing/seed';
 import { Unavailable } from '../core/errors';
@@ -16,6 +19,22 @@ import { TestTool, TestTools } from './testing/test-tools';
 import { startTestWorker, type TestWorker, type TestWorkerOptions } from './testing/test-worker';
 
 const REWARD = { tool_accuracy: 0.5, answer_f1: 0.5 };
+
+/** The same handle, whose method `name` goes through `meet` with its first argument and what carries it out. */
+function watched<T extends object>(
+  target: T,
+  name: string,
+  meet: (argument: unknown, run: () => unknown) => unknown,
+): T {
+  return new Proxy(target, {
+    get(of, property) {
+      const value: unknown = Reflect.get(of, property);
+      if (typeof value !== 'function') return value;
+      if (property !== name) return value.bind(of);
+      return (...args: unknown[]) => meet(args[0], () => value.apply(of, args));
+    },
+  });
+}
 
 describeOnBothDatabases('workers', (open) => {
   let database: TestDatabase;
@@ -249,6 +268,74 @@ describeOnBothDatabases('workers', (open) => {
     const log = await readEvents(database.db, { sessionId: sessionsOf(seeded)[0] ?? '' });
     expect(eventsOf(log, 'tool.completed').map(({ data }) => data.result.status)).toEqual(['success']);
     expect(first.backend.requests).toHaveLength(2);
+  });
+
+  it('take what ended while they renewed it by a claim for what it is, and do not begin it again', async () => {
+    let release = (): void => undefined;
+    const held = new Promise<void>((done) => {
+      release = done;
+    });
+    const wait = new TestTool('wait', { type: 'object' }, async () => {
+      await held;
+      return 'waited';
+    });
+    let answered = (): void => undefined;
+    let answers: Promise<void> | null = null;
+    let claims = 0;
+    let begun = 0;
+    const db = watched(database.db, 'execute', async (statement, run) => {
+      const { sql } = new PgDialect().sqlToQuery(statement as SQL);
+      const isClaim = sql.includes('skip locked');
+      if (isClaim) claims++;
+      const rows = await run();
+      // This answer is late.
+      if (isClaim && (rows as unknown[]).length > 0) await answers;
+      return rows;
+    });
+    const first = await start(({ turn }) => (turn === 0 ? call('wait', {}) : answer(8)), {
+      database: { ...database, db },
+      tools: new TestTools([wait]),
+      skill: { availableTools: ['wait'], rewardWeights: REWARD },
+      beforeMaterial: () => void begun++,
+    });
+    const seeded = await seed({ groupCount: 1, groupSize: 1 });
+    await until(() => wait.ran.length === 1);
+    answers = new Promise<void>((done) => {
+      answered = done;
+    });
+    await database.sql`update trajectories set lease_until_ms = 1 where run_id = ${seeded.runId}`;
+    first.worker.wake();
+    await until(async () => {
+      const [row] = await database.sql`select lease_until_ms from trajectories where run_id = ${seeded.runId}`;
+      return Number(row?.lease_until_ms) > 1;
+    });
+    release();
+    expect((await finished(seeded)).counts.completed).toBe(1);
+    await until(() => first.worker.size === 0);
+    const before = claims;
+    answered();
+    await until(() => claims > before);
+    expect(begun).toBe(1);
+  });
+
+  it('renew one at a time, so that a database that is slow gets no heap of renewals in front of all else', async () => {
+    let updates = 0;
+    const db = watched(database.db, 'update', (table, run) => {
+      if (table === trajectories) updates++;
+      return run();
+    });
+    const leaseMs = 60;
+    await start(() => ({ text: answer(8), delayMs: 60_000 }), { database: { ...database, db }, leaseMs });
+    await seed({ groupCount: 1, groupSize: 1 });
+    await until(() => updates > 1);
+    await database.sql.begin(async (tx) => {
+      await tx`select id from trajectories where status = 'running' for update`;
+      const before = updates;
+      await new Promise((done) => setTimeout(done, 10 * leaseMs));
+      expect(updates - before).toBeLessThanOrEqual(1);
+    });
+    const before = updates;
+    await until(() => updates > before + 1);
   });
 
   it('drop a trajectory that another worker has taken', async () => {

@@ -53,6 +53,8 @@ const RETRY_MS = 5_000;
 interface Held {
   claim: ClaimedTrajectory;
   controller: AbortController;
+  /** It is over and is being put back. */
+  leaving: boolean;
   done: Promise<void>;
 }
 
@@ -67,6 +69,7 @@ export class Worker {
   private woken = false;
   private loop: Promise<void> = Promise.resolve();
   private heartbeat: NodeJS.Timeout | undefined;
+  private renewing = false;
 
   constructor(private readonly options: WorkerOptions) {
     this.workerId = options.ambient.newId('wrk');
@@ -81,10 +84,7 @@ export class Worker {
     if (database.kind === 'embedded') await releaseAll(database.db);
     for (const runId of await unfinishedRunIds(database.db)) await this.settleEnded(runId);
     this.loop = this.claimForEver();
-    const beat = (): void => {
-      void this.renew().catch((error) => this.options.logger.warn({ err: error }, 'leases could not be renewed'));
-    };
-    this.heartbeat = setInterval(beat, this.leaseMs / 3);
+    this.heartbeat = setInterval(() => void this.beat(), this.leaseMs / 3);
   }
 
   wake(): void {
@@ -129,15 +129,22 @@ export class Worker {
       let claimed = 0;
       if (free > 0) {
         try {
+          await this.untilPutBack();
+          // As it is now: what ends before the answer is here was claimed as its own all the same.
+          const own = new Set([...this.held.values()].map((held) => held.claim.sessionId));
           const claims = await claimTrajectories(database.db, {
             workerId: this.workerId,
             limit: free,
             nowMs: ambient.now(),
             leaseMs: this.leaseMs,
           });
-          claimed = claims.length;
-          await this.announceStarts(claims);
-          for (const claim of claims) if (!this.holds(claim)) this.take(claim);
+          // Its own lease ran out: this process slept, or the database was slow or away. The claim renewed it, and what
+          // runs goes on; a second one beside it would take its tool calls for interrupted ones.
+          const others = claims.filter((claim) => !own.has(claim.sessionId));
+          // Only these are a reason to ask again at once: a slow database is asked less, not more.
+          claimed = others.length;
+          await this.announceStarts(others);
+          for (const claim of others) this.take(claim);
           this.#trouble = null;
         } catch (error) {
           this.meet(error, 'the queue could not be read');
@@ -146,6 +153,12 @@ export class Worker {
       if (this.stopped) return;
       if (!this.woken && (claimed === 0 || this.held.size >= capacity)) await this.rest();
     }
+  }
+
+  /** What is put back is free for the next claim, which must not take it for one that still runs. */
+  private async untilPutBack(): Promise<void> {
+    const leaving = (): Held[] => [...this.held.values()].filter((held) => held.leaving);
+    for (let some = leaving(); some.length > 0; some = leaving()) await Promise.all(some.map((held) => held.done));
   }
 
   /** Keeps the reason for those who look at a run, and logs it once and not with every attempt. */
@@ -182,22 +195,18 @@ export class Worker {
     }
   }
 
-  /**
-   * Its own lease ran out: this process slept, or the database was away. The claim renewed it, and what runs goes on; a
-   * second one beside it would take its tool calls for interrupted ones.
-   */
-  private holds({ trajectoryId, sessionId }: ClaimedTrajectory): boolean {
-    return this.held.get(trajectoryId)?.claim.sessionId === sessionId;
-  }
-
   private take(claim: ClaimedTrajectory): void {
     const controller = new AbortController();
-    const held: Held = { claim, controller, done: Promise.resolve() };
+    const held: Held = { claim, controller, leaving: false, done: Promise.resolve() };
     this.held.set(claim.trajectoryId, held);
     held.done = this.rollOut(claim, controller.signal)
-      .catch((error) => this.drop(claim, error))
+      .catch((error) => {
+        held.leaving = true;
+        return this.drop(claim, error);
+      })
       .finally(() => {
-        this.held.delete(claim.trajectoryId);
+        // Begun anew, it may be held again already.
+        if (this.held.get(claim.trajectoryId) === held) this.held.delete(claim.trajectoryId);
         this.wake();
       });
   }
@@ -238,6 +247,22 @@ export class Worker {
       });
     } finally {
       material.release();
+    }
+  }
+
+  /**
+   * One at a time: a database that answers slower than this beats would get ever more of them, which first slow and
+   * then shut out the statements that bring a trajectory to its end.
+   */
+  private async beat(): Promise<void> {
+    if (this.renewing) return;
+    this.renewing = true;
+    try {
+      await this.renew();
+    } catch (error) {
+      this.options.logger.warn({ err: error }, 'leases could not be renewed');
+    } finally {
+      this.renewing = false;
     }
   }
 
