@@ -6,6 +6,7 @@
  */
 
 import type { AuditRecord } from '../core/audit';
+import { Unavailable } from '../core/errors';
 import type { NewEvent, SessionEvent } from '../core/events';
 import { foldEvent, newTrajectoryState, type TrajectoryState } from './state';
 
@@ -34,6 +35,7 @@ export interface SessionStore {
 export class Session {
   readonly state: TrajectoryState = newTrajectoryState();
   private nextSeq = 0;
+  private outage: Unavailable | null = null;
 
   private constructor(
     readonly sessionId: string,
@@ -63,7 +65,7 @@ export class Session {
   async append(events: NewEvent[], audit: AuditRecord[] = []): Promise<void> {
     const atMs = this.now();
     const numbered = events.map((event, i) => ({ ...event, seq: this.nextSeq + i, atMs }) as SessionEvent);
-    await this.store.append({ sessionId: this.sessionId, runId: this.runId }, numbered, audit);
+    await this.stored(this.store.append({ sessionId: this.sessionId, runId: this.runId }, numbered, audit));
     for (const event of numbered) this.take(event);
   }
 
@@ -72,7 +74,21 @@ export class Session {
   }
 
   saveOutput(content: Uint8Array): Promise<string> {
-    return this.store.saveOutput(this.sessionId, content);
+    return this.stored(this.store.saveOutput(this.sessionId, content));
+  }
+
+  /** Whether it says that the store was out of reach: then nothing is known to be wrong, and the log goes on from its end. */
+  isOutage(error: unknown): boolean {
+    return this.outage !== null && error === this.outage;
+  }
+
+  private async stored<T>(storing: Promise<T>): Promise<T> {
+    try {
+      return await storing;
+    } catch (error) {
+      if (error instanceof Unavailable) this.outage = error;
+      throw error;
+    }
   }
 
   private take(event: SessionEvent): void {

@@ -285,7 +285,13 @@ export class AsyncRolloutEngine {
     const { session, controller, job } = entry;
     // After an abort the first cause is what counts, whatever the step made of it.
     const cause = controller.signal.aborted ? controller.signal.reason : thrown;
-    if (cause instanceof Interrupted || cause instanceof Outdated || cause instanceof Conflict) {
+    if (
+      cause instanceof Interrupted ||
+      cause instanceof Outdated ||
+      cause instanceof Conflict ||
+      // The database may be back for the very next statement; that is no end of a trajectory.
+      session.isOutage(cause)
+    ) {
       entry.reject(cause);
       return;
     }
