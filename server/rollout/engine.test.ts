@@ -264,46 +264,6 @@ describe('an engine that closes', () => {
     }
   });
 
-  it('goes on from the log when the database was away for one statement, whichever', async () => {
-    const scripted = ({ turn }: { turn: number }) => (turn === 0 ? call('double', { n: 4 }) : answer(8));
-    for (let at = 0; ; at++) {
-      const memory = new MemoryStore();
-      let writes = 0;
-      const store: SessionStore = {
-        append: (where, events, audit) =>
-          writes++ === at
-            ? Promise.reject(new Unavailable('The database is not reachable any more.'))
-            : memory.append(where, events, audit),
-        read: (id, range) => memory.read(id, range),
-        saveOutput: (id, content) => memory.saveOutput(id, content),
-      };
-      const { engine, prompt } = testEngine(scripted, { store });
-      const job = jobOf(prompt());
-      const first = await engine.run(job).catch((error) => error);
-      if (writes <= at) {
-        expect(at).toBeGreaterThan(4);
-        break;
-      }
-      expect(first).toBeInstanceOf(Unavailable);
-      expect((await engine.run({ ...job, fresh: false })).state.end).toMatchObject({ status: 'completed' });
-      await engine.close();
-    }
-  });
-
-  it('ends a trajectory whose events the database refuses', async () => {
-    const memory = new MemoryStore();
-    let writes = 0;
-    const store: SessionStore = {
-      append: (where, events, audit) =>
-        writes++ === 2 ? Promise.reject(new Error('The database refused it.')) : memory.append(where, events, audit),
-      read: (id, range) => memory.read(id, range),
-      saveOutput: (id, content) => memory.saveOutput(id, content),
-    };
-    const { engine, prompt } = testEngine(() => answer(8), { store });
-    expect((await engine.run(jobOf(prompt()))).state.end).toMatchObject({ status: 'failed' });
-    await engine.close();
-  });
-
   it('leaves nobody waiting, at whatever write or read of the log it is closed', async () => {
     for (const at of ['read', 0, 1, 2, 3, 4, 5] as const) {
       const memory = new MemoryStore();
@@ -330,6 +290,49 @@ describe('an engine that closes', () => {
       await closed;
       await expect(engine.run(jobOf(prompt()))).rejects.toBeInstanceOf(Interrupted);
     }
+  });
+});
+
+describe('an engine whose log cannot be written', () => {
+  it('goes on from the log when the database was away for one statement, whichever', async () => {
+    const scripted = ({ turn }: { turn: number }) => (turn === 0 ? call('double', { n: 4 }) : answer(8));
+    for (let at = 0; ; at++) {
+      const memory = new MemoryStore();
+      let writes = 0;
+      const store: SessionStore = {
+        append: (where, events, audit) =>
+          writes++ === at
+            ? Promise.reject(new Unavailable('The database is not reachable any more.'))
+            : memory.append(where, events, audit),
+        read: (id, range) => memory.read(id, range),
+        saveOutput: (id, content) => memory.saveOutput(id, content),
+      };
+      const { engine, prompt } = testEngine(scripted, { store });
+      const job = jobOf(prompt());
+      const first = await engine.run(job).catch((error) => error);
+      if (writes <= at) {
+        expect(at).toBeGreaterThan(4);
+        await engine.close();
+        break;
+      }
+      expect(first).toBeInstanceOf(Unavailable);
+      expect((await engine.run({ ...job, fresh: false })).state.end).toMatchObject({ status: 'completed' });
+      await engine.close();
+    }
+  });
+
+  it('ends a trajectory whose events the database refuses', async () => {
+    const memory = new MemoryStore();
+    let writes = 0;
+    const store: SessionStore = {
+      append: (where, events, audit) =>
+        writes++ === 2 ? Promise.reject(new Error('The database refused it.')) : memory.append(where, events, audit),
+      read: (id, range) => memory.read(id, range),
+      saveOutput: (id, content) => memory.saveOutput(id, content),
+    };
+    const { engine, prompt } = testEngine(() => answer(8), { store });
+    expect((await engine.run(jobOf(prompt()))).state.end).toMatchObject({ status: 'failed' });
+    await engine.close();
   });
 });
 
