@@ -181,6 +181,40 @@ describe('a request whose connection is closed before an answer', () => {
     expect(asked()).toBe(1);
   });
 
+  it('has both tries within its limit, and is told the whole of it', async () => {
+    const { http } = await counting((time, { socket }) => time === 1 && setTimeout(() => socket.destroy(), 600));
+    const asked = performance.now();
+    expect((await failure(http.getJson('/', { timeoutMs: 1000 }))).message).toContain('within 1 s');
+    expect(performance.now() - asked).toBeLessThan(1500);
+  });
+
+  it('is sent once where that happens long after it was sent: it was not lost by chance', async () => {
+    const { http, asked } = await counting((_, { socket }) => setTimeout(() => socket.destroy(), 5200));
+    expect((await failure(http.getJson('/', { timeoutMs: null }))).message).toContain('closed the connection');
+    expect(asked()).toBe(1);
+  });
+
+  it('is told that the client was closed, also in the second try', async () => {
+    const { http } = await counting((time, { socket }) => (time === 1 ? socket.destroy() : http.close()));
+    expect((await failure(http.getJson('/'))).details).toMatchObject({ retry: false, reached: false });
+    expect((await failure(http.postJson('/', {}, { once: true }))).message).toContain('is closed here');
+  });
+
+  it('was not sent on an older connection, where once must do, also after one that was given up', async () => {
+    const opened = new Map<unknown, number>();
+    const ages: number[] = [];
+    const { http, server } = await counting((_, { socket }) =>
+      ages.push(performance.now() - (opened.get(socket) ?? 0)),
+    );
+    server.on('connection', (socket) => opened.set(socket, performance.now()));
+    for (let k = 0; k < 2; k++) {
+      await failure(http.postJson('/load', {}, { once: true, timeoutMs: 100 }));
+      await sleep(900);
+    }
+    expect(ages.map((age) => age < 500)).toEqual([true, true]);
+    expect(opened.size).toBe(2);
+  });
+
   it('gets what the server says the second time', async () => {
     const { http } = await counting((time, request, response) =>
       time === 1 ? request.socket.destroy() : reply(429, { error: 'busy' })(request, response),
@@ -463,10 +497,13 @@ describe('an answer with a word in place of a number', () => {
     expect((await failure(http.getJson('/'))).message).toContain('broke off in the middle');
   });
 
-  it('is one that is no JSON where the word stands in a string or is part of another', async () => {
-    const { http } = await answering(reply(200, '{"said": "NaN", rank: NaNs, x: Infinity.0}'));
-    expect((await failure(http.getJson('/'))).message).toContain('something that is no JSON');
-  });
+  it.each(['{"said": "NaN", "rank": NaNs, "x": Infinity.0}', '{NaN:1}', '{"a":1}NaN', '{"a":1,NaN:2}'])(
+    'is one that is no JSON where the word stands in a string, is part of another or a name: %s',
+    async (body) => {
+      const { http } = await answering(reply(200, body));
+      expect((await failure(http.getJson('/'))).message).toContain('something that is no JSON');
+    },
+  );
 });
 
 describe('an answer that breaks off', () => {

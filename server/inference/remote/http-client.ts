@@ -3,10 +3,10 @@
  * broken, and turns every failure into one sentence that names the server, what was asked and what it said. The key is
  * sent as a header and is in no message, detail or log.
  */
-import { type Dispatcher, Pool } from 'undici';
+import { Client, type Dispatcher, Pool } from 'undici';
 import { Invalid, isStudioError } from '../../core/errors';
 import { type Asked, reasonOf, statusError, unreadable } from './error-sentence';
-import { type Exchanged, exchange } from './http-exchange';
+import { type Exchanged, exchange, type Limit } from './http-exchange';
 import { readJson, writeJson } from './json-body';
 import { names } from './name-lookup';
 import { parseTurn } from './parse-turn';
@@ -46,8 +46,8 @@ export interface HttpAnswer {
 }
 
 /**
- * A connection that is closed before it answered says nothing about the request: a server may have been about to close it.
- * Such a request is sent once more, on a connection of its own; one with `once` is on one from the start.
+ * A connection that is closed at once, before it answered, says nothing about the request: a server may have been about
+ * to close it. Such a request is sent once more, on a connection of its own; one with `once` is on one from the start.
  *
  * Errors: connection refused, reset, name not found, certificate, time-out, 502/503/504, cut body → Unavailable with
  * details.retry true (safe to send elsewhere or again) and details.reached; 401/403 → Forbidden; 404 → NotFound; 400, 413,
@@ -81,18 +81,24 @@ const CONNECT_TIMEOUT_MS = 10_000;
  */
 const IDLE_CONNECTION_MS = 1000;
 const CALL_TIMEOUT_MS = 30_000;
+/** A connection that is closed later than this was not closed by chance, when the request came. */
+const AT_ONCE_MS = 5000;
 
 /** Throws Invalid when the address is none or the key cannot be sent; neither connects yet. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   return new PooledClient(options);
 }
 
+type Send = (dispatcher: Dispatcher) => Promise<Exchanged>;
+
 class PooledClient implements HttpClient {
   readonly backend: string | null;
   readonly url: string;
   readonly #pool: Pool;
-  /** Its connections serve one request each. */
-  readonly #unused: Pool;
+  /** How connections of their own are made, and those that are in use. */
+  readonly #newConnection: () => Client;
+  readonly #own = new Set<Client>();
+  #closed = false;
   readonly #basePath: string;
   readonly #headers: Record<string, string>;
   readonly redaction: KeyRedaction;
@@ -105,21 +111,20 @@ class PooledClient implements HttpClient {
     this.#headers = { accept: 'application/json', ...(key && { authorization: `Bearer ${checkKey(backend, key)}` }) };
     this.redaction = new KeyRedaction(key, controlKey);
     // A generation may take as long as it likes; what else must be there in time says so for itself.
-    const settings: Pool.Options = {
-      connections,
+    const settings: Client.Options = {
       connect: { timeout: CONNECT_TIMEOUT_MS, lookup: names.lookup },
       headersTimeout: 0,
       bodyTimeout: 0,
     };
     this.#pool = new Pool(address.origin, {
       ...settings,
+      connections,
       pipelining: 1,
       keepAliveTimeout: IDLE_CONNECTION_MS,
       // Whatever the server promises.
       keepAliveMaxTimeout: IDLE_CONNECTION_MS,
     });
-    // Zero: a connection is not kept.
-    this.#unused = new Pool(address.origin, { ...settings, pipelining: 0 });
+    this.#newConnection = () => new Client(address.origin, settings);
   }
 
   getJson(path: string, options: CallOptions = {}): Promise<HttpAnswer> {
@@ -140,7 +145,8 @@ class PooledClient implements HttpClient {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#pool.destroy(), this.#unused.destroy()]);
+    this.#closed = true;
+    await Promise.all([this.#pool, ...this.#own].map((one) => one.destroy()));
   }
 
   async #json(method: 'GET' | 'POST', path: string, body: unknown, options: CallOptions): Promise<HttpAnswer> {
@@ -166,27 +172,40 @@ class PooledClient implements HttpClient {
       headers: { ...this.#headers, ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
       body: body === undefined ? null : writeJson(body),
     };
-    const send = (pool: Pool) => exchange(pool, request, asked, accept, timeoutMs, signal);
-    const answer = await (once
-      ? send(this.#unused)
-      : send(this.#pool).catch((error) => this.#again(error, send, signal)));
+    const limit: Limit | null = timeoutMs === null ? null : { timeoutMs, sinceMs: performance.now() };
+    const send: Send = (dispatcher) => exchange(dispatcher, request, asked, accept, limit, signal);
+    const answer = await (once ? this.#alone(send) : this.#twice(send, signal));
     if (answer.accepted) return { status: answer.status, headers: answer.headers, body: answer.text };
     throw statusError(asked, answer.status, answer.text, answer.headers.location);
   }
 
   /** Where nothing answers the second try either, the first error stands: that request may have arrived. */
-  async #again(
-    error: unknown,
-    send: (pool: Pool) => Promise<Exchanged>,
-    signal: AbortSignal | undefined,
-  ): Promise<Exchanged> {
-    const lost = isStudioError(error) && error.details.unanswered === true;
-    if (!lost) throw error;
-    if (signal?.aborted) throw reasonOf(signal);
-    return send(this.#unused).catch((second) => {
-      const { reached, unanswered } = isStudioError(second) ? second.details : {};
-      throw reached === false || unanswered === true ? error : second;
-    });
+  async #twice(send: Send, signal: AbortSignal | undefined): Promise<Exchanged> {
+    const sentMs = performance.now();
+    try {
+      return await send(this.#pool);
+    } catch (first) {
+      const lost = isStudioError(first) && first.details.unanswered === true;
+      if (!lost || performance.now() - sentMs > AT_ONCE_MS) throw first;
+      if (signal?.aborted) throw reasonOf(signal);
+      return this.#alone(send).catch((second) => {
+        const { reached, unanswered, retry } = isStudioError(second) ? second.details : {};
+        throw retry === true && (reached === false || unanswered === true) ? first : second;
+      });
+    }
+  }
+
+  /** On a connection that was never used and is not kept. */
+  async #alone(send: Send): Promise<Exchanged> {
+    if (this.#closed) return send(this.#pool);
+    const own = this.#newConnection();
+    this.#own.add(own);
+    try {
+      return await send(own);
+    } finally {
+      this.#own.delete(own);
+      await own.destroy();
+    }
   }
 
   #asked(method: string, path: string): Asked {

@@ -17,13 +17,20 @@ export interface Exchanged {
   accepted: boolean;
 }
 
+/** Until when the whole answer must be there, the tries before this one included. */
+export interface Limit {
+  timeoutMs: number;
+  /** On the clock of `performance.now()`. */
+  sinceMs: number;
+}
+
 /** Rejects with an error of the family. An error body is read as far as 64 KiB; the connection is then closed. */
 export function exchange(
   pool: Dispatcher,
   request: Dispatcher.DispatchOptions,
   asked: Asked,
   accept: readonly number[],
-  timeoutMs: number | null,
+  limit: Limit | null,
   signal: AbortSignal | undefined,
 ): Promise<Exchanged> {
   return new Promise((resolve, reject) => {
@@ -35,7 +42,7 @@ export function exchange(
     const chunks: Buffer[] = [];
     let bytes = 0;
 
-    const timer = timeoutMs === null ? null : setTimeout(() => fail(tooLate(asked, timeoutMs)), timeoutMs);
+    const timer = limit && setTimeout(() => fail(tooLate(asked, limit.timeoutMs)), leftMs(limit));
     const onAbort = () => fail(reasonOf(signal as AbortSignal));
     signal?.addEventListener('abort', onAbort, { once: true });
 
@@ -97,4 +104,8 @@ function flatHeaders(received: Record<string, string | string[] | undefined>): R
   for (const [name, value] of Object.entries(received))
     if (value !== undefined) flat[name] = Array.isArray(value) ? value.join(', ') : value;
   return flat;
+}
+
+function leftMs({ timeoutMs, sinceMs }: Limit): number {
+  return Math.max(0, sinceMs + timeoutMs - performance.now());
 }

@@ -66,7 +66,9 @@ export function looksLikeHtml(text: string): boolean {
   return /^\s*</.test(text.slice(0, 200));
 }
 
-const NO_NUMBER = /(?<![\w.$])(?:NaN|-?Infinity)(?![\w.$])/y;
+/** As a value of an object or an array. */
+const NO_NUMBER = /(?:NaN|-?Infinity)(?=\s*[,\]}])/y;
+const BEFORE_VALUE = ':[,';
 
 /**
  * Of an object or array: whether it, or a string, is still open at the end (a body that was cut and did not say so), and
@@ -77,18 +79,23 @@ function outsideStrings(text: string): { isOpen: boolean; noNumber: string | nul
   let depth = 0;
   let inString = false;
   let noNumber: string | null = null;
+  let before = '';
   for (let i = 0; i < text.length; i++) {
-    const char = text[i];
+    const char = text[i] as string;
     if (inString) {
       if (char === '\\') i++;
       else if (char === '"') inString = false;
-    } else if (char === '"') inString = true;
+      continue;
+    }
+    if (char === ' ' || char === '\n' || char === '\r' || char === '\t') continue;
+    if (char === '"') inString = true;
     else if (char === '{' || char === '[') depth++;
     else if (char === '}' || char === ']') depth--;
-    else if (noNumber === null && (char === 'N' || char === 'I' || char === '-')) {
+    else if (noNumber === null && BEFORE_VALUE.includes(before)) {
       NO_NUMBER.lastIndex = i;
       noNumber = NO_NUMBER.exec(text)?.[0] ?? null;
     }
+    before = char;
   }
   return { isOpen: inString || depth > 0, noNumber };
 }
