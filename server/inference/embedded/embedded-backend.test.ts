@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -57,6 +57,13 @@ describe('the embedded backend', { timeout: 240_000 }, () => {
     const [settled] = await backend.generate([{ promptIds, options: { ...PLAIN, ...changes }, affinityKey: key }]);
     if (settled?.status !== 'fulfilled') throw settled?.reason;
     return settled.value;
+  };
+  /** Looks at it until it has another process than the one that was ended. */
+  const endProcess = async (): Promise<void> => {
+    const { pid } = backend;
+    process.kill(pid ?? 0, 'SIGKILL');
+    const look = async () => ((await backend.health()).ok ? backend.pid : pid);
+    await expect.poll(look, { timeout: 30_000 }).not.toBe(pid);
   };
   const encode = async (text: string) => (await backend.tokenize(text, { special: true })).ids;
 
@@ -136,9 +143,40 @@ describe('the embedded backend', { timeout: 240_000 }, () => {
     process.kill(backend.pid ?? 0, 'SIGKILL');
     const [settled] = await running;
     expect(settled).toMatchObject({ status: 'rejected', reason: expect.any(Unavailable) });
-    expect((await backend.health()).ok).toBe(false);
     expect((await generate(prompt)).ids.length).toBeGreaterThan(0);
     expect((await backend.health()).ok).toBe(true);
+  });
+
+  it('starts a new process when it is looked at after its own was ended, as by a machine short of memory', async () => {
+    backend = await openTiny();
+    await endProcess();
+  });
+
+  it('says that it is being started again where that takes long, and is closed meanwhile', async () => {
+    const modelPath = join(folder, 'slow.gguf');
+    await writeTinyModel(modelPath);
+    backend = await openTiny({ modelPath });
+    // Opening it lasts until somebody writes to it, and nobody does.
+    await rm(modelPath);
+    execFileSync('mkfifo', [modelPath]);
+    process.kill(backend.pid ?? 0, 'SIGKILL');
+    await expect
+      .poll(() => backend.health(), { timeout: 10_000 })
+      .toMatchObject({ ok: false, held: true, message: expect.stringContaining('is being started again') });
+    const waiting = encode('a').catch((error) => error);
+    await backend.close();
+    expect(await waiting).toBeInstanceOf(Unavailable);
+  });
+
+  it('says why it cannot be started again', async () => {
+    const modelPath = join(folder, 'gone.gguf');
+    await writeTinyModel(modelPath);
+    backend = await openTiny({ modelPath });
+    await rm(modelPath);
+    process.kill(backend.pid ?? 0, 'SIGKILL');
+    await expect.poll(async () => (await backend.health()).message).toContain('gone.gguf');
+    await writeTinyModel(modelPath);
+    expect(await backend.health()).toMatchObject({ ok: true });
   });
 
   it('serves new weights under their version, and keeps the old ones when the new cannot be used', async () => {
@@ -165,8 +203,7 @@ describe('the embedded backend', { timeout: 240_000 }, () => {
     const still = await generate(prompt, { temperature: 0 });
     expect(still.weightVersions[0]?.version).toBe('second');
     // After a crash it comes back with the new weights.
-    process.kill(backend.pid ?? 0, 'SIGKILL');
-    await expect.poll(async () => (await backend.health()).ok).toBe(false);
+    await endProcess();
     const again = await generate(prompt, { temperature: 0 });
     expect(again.weightVersions[0]?.version).toBe('second');
     expect(Array.from(again.ids)).toEqual(Array.from(after.ids));

@@ -6,6 +6,7 @@ import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Invalid, isStudioError, Unavailable } from '../../core/errors';
 import type { ChatMessage } from '../../core/events';
+import type { BackendHealth } from '../../core/inference';
 import type { Logger } from '../../observability/logger';
 import type {
   BackendCapabilities,
@@ -34,13 +35,15 @@ export interface EmbeddedOptions {
   maxSequences?: number;
   /** Label of the weights in modelPath. Default: the file's name without extension. */
   version?: string;
-  /** Gives up opening it, however far the loading is. */
+  /** Gives up loading the model, now and whenever its process is started again, however far that is. */
   signal?: AbortSignal;
 }
 
 const STARTS = 3;
 const FIRST_PAUSE_MS = 250;
 const PING_MS = 5000;
+/** A look at the backend waits no longer for a process that is started again. */
+const RESTART_LOOK_MS = 2000;
 const MOST_ALTERNATIVES = 5;
 
 export class EmbeddedBackend implements InferenceBackend {
@@ -50,17 +53,18 @@ export class EmbeddedBackend implements InferenceBackend {
   #info: ModelInfo;
   #connection: ChildConnection;
   #starting: Promise<ChildConnection> | null = null;
-  #closed = false;
+  readonly #closing = new AbortController();
+  readonly #givesUp: AbortSignal;
 
   private constructor(
-    name: string,
-    logger: Logger,
+    { name, logger, signal }: Pick<EmbeddedOptions, 'name' | 'logger' | 'signal'>,
     settings: ModelSettings,
     connection: ChildConnection,
     info: ModelInfo,
   ) {
     this.name = name;
     this.#logger = logger;
+    this.#givesUp = AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])]);
     this.#settings = settings;
     this.#connection = connection;
     this.#info = info;
@@ -76,7 +80,7 @@ export class EmbeddedBackend implements InferenceBackend {
       maxSequences: options.maxSequences ?? null,
     };
     const [connection, info] = await start(options.name, options.logger, settings, options.signal);
-    return new EmbeddedBackend(options.name, options.logger, settings, connection, info);
+    return new EmbeddedBackend(options, settings, connection, info);
   }
 
   /** The model process, for measurements. */
@@ -130,10 +134,11 @@ export class EmbeddedBackend implements InferenceBackend {
     return connection.ask('template', { messages, options });
   }
 
-  async health(): Promise<{ ok: boolean; message: string }> {
-    if (this.#closed) return { ok: false, message: `The backend ${this.name} is closed.` };
-    if (!this.#connection.alive)
-      return { ok: false, message: 'The model process has ended; the next request starts a new one.' };
+  /** A process that has ended is started again. */
+  async health(): Promise<BackendHealth> {
+    if (this.#closing.signal.aborted) return { ok: false, message: `The backend ${this.name} is closed.` };
+    const started = await this.#startedAgain();
+    if (started !== null) return started;
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), PING_MS);
     try {
@@ -169,13 +174,26 @@ export class EmbeddedBackend implements InferenceBackend {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
     const starting = await this.#starting?.catch(() => null);
     await (starting ?? this.#connection).close();
   }
 
+  /** Null where the process runs; else how the backend is without one. */
+  async #startedAgain(): Promise<BackendHealth | null> {
+    if (this.#connection.alive) return null;
+    const late = sleep(RESTART_LOOK_MS, 'late' as const, { ref: false });
+    try {
+      if ((await Promise.race([this.#connected(), late])) !== 'late') return null;
+      return { ok: false, held: true, message: 'Its model process has ended and is being started again.' };
+    } catch (error) {
+      if (!isStudioError(error)) throw error;
+      return { ok: false, message: error.message };
+    }
+  }
+
   async #connected(): Promise<ChildConnection> {
-    if (this.#closed) throw new Unavailable(`The backend ${this.name} is closed.`);
+    if (this.#closing.signal.aborted) throw new Unavailable(`The backend ${this.name} is closed.`);
     if (this.#connection.alive) return this.#connection;
     this.#starting ??= this.#restart().finally(() => {
       this.#starting = null;
@@ -185,7 +203,7 @@ export class EmbeddedBackend implements InferenceBackend {
 
   async #restart(): Promise<ChildConnection> {
     this.#logger.warn({ backend: this.name, modelPath: this.#settings.modelPath }, 'Starting the model process again.');
-    const [connection, info] = await start(this.name, this.#logger, this.#settings);
+    const [connection, info] = await start(this.name, this.#logger, this.#settings, this.#givesUp);
     this.#connection = connection;
     this.#info = info;
     return connection;
@@ -218,7 +236,7 @@ async function start(
           `The model process ended ${STARTS} times while it opened ${settings.modelPath}; the file is damaged, or the machine has too little memory for it.`,
           isStudioError(error) ? error.details : {},
         );
-      await sleep(FIRST_PAUSE_MS * 4 ** (attempt - 1));
+      await sleep(FIRST_PAUSE_MS * 4 ** (attempt - 1), undefined, signal && { signal }).catch(() => undefined);
     }
   }
 }
