@@ -8,7 +8,7 @@ import { Conflict } from './core/errors';
 import { parseEnvironment } from './env';
 import { listen } from './http/listen';
 import { silentLogger } from './observability/logger';
-import { readServerFile, serverFilePath, writeServerFile } from './server-file';
+import { readServerFile, removeServerFile, serverFilePath, writeServerFile } from './server-file';
 import { type Studio, startStudio } from './studio';
 
 let dataDir: string;
@@ -95,6 +95,16 @@ describe('the studio as one process', () => {
     await expect(start({ PORT: String(port) })).rejects.toThrow(
       `Port ${port} of 127.0.0.1 is in use by another program.`,
     );
+    await writeServerFile(dataDir, {
+      url: 'http://a',
+      publicUrl: 'http://studio.example',
+      pid: process.ppid,
+      token: 't',
+    });
+    await expect(start({ PORT: String(port) })).rejects.toThrow(
+      `A studio runs on the data folder ${dataDir} already (process ${process.ppid}). Open http://studio.example, or`,
+    );
+    await removeServerFile(dataDir, process.ppid);
     await new Promise((resolve) => other.close(resolve));
     await stop(await start({ PORT: String(port) }));
   });

@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream';
 import type { Database } from '../db/connection';
 import { openDatabase } from '../db/open';
 import type { Ambient } from './core/ambient';
-import { Cancelled, type StudioError, TimedOut, Unavailable } from './core/errors';
+import { Cancelled, Conflict, type StudioError, TimedOut, Unavailable } from './core/errors';
 import type { Environment } from './env';
 import { type Addresses, createAddresses } from './http/addresses';
 import { createHttpApp, type HttpApp } from './http/app';
@@ -65,6 +65,15 @@ interface Parts {
   programToken?: { token: string; ctx: ServiceContext };
 }
 
+/** When the port is taken because a studio of the same folder has it. */
+async function ownStudio(dataDir: string): Promise<Conflict | null> {
+  const other = await readServerFile(dataDir);
+  if (!other || other.pid === process.pid || !isAlive(other.pid)) return null;
+  return new Conflict(
+    `A studio runs on the data folder ${dataDir} already (process ${other.pid}). Open ${other.publicUrl}, or stop that one first.`,
+  );
+}
+
 /** Throws from the error family, with nothing left open. `signal` stops a start that is still under way. */
 export async function startStudio(options: StudioOptions, signal?: AbortSignal): Promise<Studio> {
   const { environment, ambient, logger, packageRoot, development } = options;
@@ -117,7 +126,9 @@ export async function startStudio(options: StudioOptions, signal?: AbortSignal):
   };
 
   try {
-    const port = await listen(server, environment.host, environment.port);
+    const port = await listen(server, environment.host, environment.port).catch(async (error) => {
+      throw (await ownStudio(environment.dataDir)) ?? error;
+    });
     const addresses = createAddresses({ host: environment.host, port, publicUrl: environment.publicUrl });
     parts.pages = options.withPages ? loadPages(options, port) : null;
     parts.pages?.catch(() => undefined);
