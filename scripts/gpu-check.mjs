@@ -15,7 +15,7 @@
  *   VLLM_SERVER_DEV_MODE=1 vllm serve Qwen/Qwen3-0.6B --generation-config vllm --enable-scale-out
  *   npm run gpu-check -- http://127.0.0.1:8000
  *
- * Exit code 0 when nothing failed. Nothing here is needed by `npm test`.
+ * What the server does not offer, and what needs more than one server, is skipped and named so. Exit code 0 when nothing failed. Nothing here is needed by `npm test`.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -26,8 +26,10 @@ const KINDS = ['vllm', 'sglang', 'tensorrt-llm', 'llama-server', 'openai'];
 checkNode();
 const { url, kind, model, tokenizer, key } = readArguments();
 await ensureInstalled();
+// Node warns where one variable wants colours and another none.
+const { FORCE_COLOR: _colours, ...inherited } = process.env;
 const environment = {
-  ...process.env,
+  ...(process.stdout.isTTY ? process.env : { ...inherited, NO_COLOR: '1' }),
   STUDIO_TEST_SERVER_URL: url,
   STUDIO_TEST_SERVER_KIND: kind,
   STUDIO_TEST_SERVER_MODEL: model,
@@ -36,7 +38,12 @@ const environment = {
 };
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
 const test = 'server/inference/remote/given-server.test.ts';
-process.exit(await runProgram(process.execPath, [vitest, 'run', '--reporter=verbose', test], { env: environment }));
+// What it prints is the result, so it goes where that of a command goes.
+const result = await runProgram(process.execPath, [vitest, 'run', '--reporter=verbose', test], {
+  env: environment,
+  stdio: ['ignore', 'inherit', 'inherit'],
+});
+process.exit(result);
 
 function readArguments() {
   const text = { type: 'string', default: '' };

@@ -43,6 +43,7 @@ async function open(count: number, key: string | null = null): Promise<[ReplicaR
 }
 
 describeBackend('two replicas behind one backend', async () => (await open(2))[0], {
+  lacks: ['seed'],
   weights: {
     get next() {
       return { kind: 'checkpoint' as const, path: join(folder, 'next.gguf') };

@@ -2,8 +2,9 @@
  * What every InferenceBackend must do, as tests: `describeBackend(name, open)` in a test file of the backend. `open`
  * gives a ready backend whose vocabulary is byte-level or larger; it is opened once and closed at the end.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
 import { Cancelled, Invalid } from '../../core/errors';
+import { CONSTRAINT_KINDS, type ConstraintKind } from '../../core/inference';
 import type {
   BackendCapabilities,
   Constraint,
@@ -14,7 +15,15 @@ import type {
   WeightUpdate,
 } from '../backend';
 
+/** What a backend may be without. A test that needs it is skipped, and says so. */
+export type Feature = 'decode' | 'scoring' | 'seed' | ConstraintKind;
+
 export interface ConformanceOptions {
+  /**
+   * What this backend is without: just this, so that no test is skipped by accident. `whatever it says` for a server that
+   * nobody here has started. Default: nothing.
+   */
+  lacks?: readonly Feature[] | 'whatever it says';
   /** Largest difference allowed between a sampled log-probability and the same token scored. Default 1e-3. */
   logprobTolerance?: number;
   /** False for a backend that says nothing a model would say (scripted): tests of free sampling are left out. */
@@ -36,7 +45,7 @@ export function describeBackend(
   open: () => Promise<InferenceBackend>,
   options: ConformanceOptions = {},
 ): void {
-  const { logprobTolerance = 1e-3, samples = true, timeoutMs = 60_000, teacher, weights } = options;
+  const { logprobTolerance = 1e-3, samples = true, timeoutMs = 60_000, teacher, weights, lacks = [] } = options;
 
   describe(name, { timeout: timeoutMs }, () => {
     let backend: InferenceBackend;
@@ -64,6 +73,19 @@ export function describeBackend(
       if (settled?.status !== 'fulfilled') throw settled?.reason;
       return settled.value;
     };
+
+    const missing = (): Feature[] => [
+      ...(backend.decode ? [] : ['decode' as const]),
+      ...(can.canScore ? [] : ['scoring' as const]),
+      ...(can.seeded ? [] : ['seed' as const]),
+      ...CONSTRAINT_KINDS.filter((kind) => !can.constraints.includes(kind)),
+    ];
+    const needs = (context: TestContext, feature: Feature) =>
+      context.skip(missing().includes(feature), `the backend has no ${feature}`);
+
+    it.skipIf(lacks === 'whatever it says')('can do all that is said of it', () => {
+      expect(missing().sort()).toEqual([...lacks].sort());
+    });
 
     it('is ready and says what it can do', async () => {
       expect((await backend.health()).ok).toBe(true);
@@ -101,13 +123,14 @@ export function describeBackend(
       expect((await backend.tokenize('', { special: false })).ids).toHaveLength(0);
     });
 
-    it('gives the bytes of ids, those of control tokens too', async () => {
-      if (!backend.decode) return;
+    it('gives the bytes of ids, those of control tokens too', async (context) => {
+      needs(context, 'decode');
+      const decode = async (ids: Int32Array) => (await backend.decode?.(ids)) ?? expect.fail('It does not decode.');
       const encoded = await backend.tokenize('plain 数字 👩‍🚀', { special: false });
-      const decoded = await backend.decode(encoded.ids);
+      const decoded = await decode(encoded.ids);
       expect(Array.from(decoded.bytes)).toEqual(Array.from(encoded.bytes));
       expect(Array.from(decoded.byteEnds)).toEqual(Array.from(encoded.byteEnds));
-      const prompted = await backend.decode(prompt);
+      const prompted = await decode(prompt);
       const rendered = await backend.applyTemplate([{ role: 'user', content: 'Count to three.' }], {
         addGenerationPrompt: true,
       });
@@ -140,21 +163,26 @@ export function describeBackend(
       expect(long).toContain('three');
     });
 
-    it('scores what it sampled with the numbers it gave while sampling', async () => {
-      if (!can.canScore && !teacher) return;
+    it('scores what it sampled with the numbers it gave while sampling', async (context) => {
+      if (!teacher) needs(context, 'scoring');
       const scorer = can.canScore ? backend : await teacher?.();
+      let compared = 0;
       for (const changes of [{}, { temperature: 0 }, { temperature: 0.7 }, { topK: 5 }, { topP: 0.8, minP: 0.01 }]) {
         const result = await generate(request(changes));
         if (result.logprobKind !== 'raw') continue;
+        compared++;
         const [scored] = (await scorer?.getLogprobs([{ promptIds: prompt, completionIds: result.ids }])) ?? [];
         expect(scored?.logprobs).toHaveLength(result.ids.length);
         for (const [k, value] of (scored?.logprobs ?? []).entries())
           expect(Math.abs(value - (result.logprobs[k] ?? 0))).toBeLessThan(logprobTolerance);
       }
+      context.skip(compared === 0 && can.logprobs !== 'raw', `its log-probabilities are not raw but ${can.logprobs}`);
+      expect(compared).toBeGreaterThan(0);
     });
 
-    it('agrees with another server of the same weights', async () => {
-      if (!teacher || !can.canScore) return;
+    it('agrees with another server of the same weights', async (context) => {
+      if (!teacher) return context.skip('no other server of the same weights was given');
+      needs(context, 'scoring');
       const { ids } = await generate(request({ seed: 11 }));
       const pairs = [{ promptIds: prompt, completionIds: ids }];
       const [ours] = await backend.getLogprobs(pairs);
@@ -163,8 +191,12 @@ export function describeBackend(
         expect(Math.abs(value - (theirs?.logprobs[k] ?? 0))).toBeLessThan(logprobTolerance);
     });
 
-    it('scores tokens up to the last that its context holds', async () => {
-      if (!can.canScore || can.contextLength > LARGEST_FILLED) return;
+    it('scores tokens up to the last that its context holds', async (context) => {
+      needs(context, 'scoring');
+      context.skip(
+        can.contextLength > LARGEST_FILLED,
+        `the context holds ${can.contextLength} tokens, and filling more than ${LARGEST_FILLED} takes long`,
+      );
       const all = Int32Array.from({ length: can.contextLength }, (_, k) => prompt[k % prompt.length] as number);
       const promptIds = all.slice(0, -4);
       const score = async (by: Pick<InferenceBackend, 'getLogprobs'>, completionIds: Int32Array) => {
@@ -185,8 +217,8 @@ export function describeBackend(
       expect(Math.abs((taught.logprobs[3] ?? 0) - (full.logprobs[3] ?? 1))).toBeLessThan(logprobTolerance);
     });
 
-    it('gives the likeliest tokens and the entropy of each position beside the scores', async () => {
-      if (!can.canScore) return;
+    it('gives the likeliest tokens and the entropy of each position beside the scores', async (context) => {
+      needs(context, 'scoring');
       const { ids } = await generate(request({ temperature: 0, maxTokens: 6 }));
       const [scored] = await backend.getLogprobs([{ promptIds: prompt, completionIds: ids }], {
         alternatives: 3,
@@ -206,8 +238,8 @@ export function describeBackend(
       expect(several).toMatchObject({ alternatives: null, entropy: null });
     });
 
-    it('samples the same tokens for the same seed, also beside other requests', async () => {
-      if (!can.seeded) return;
+    it('samples the same tokens for the same seed, also beside other requests', async (context) => {
+      needs(context, 'seed');
       const alone = await generate(request({ seed: 7 }));
       const others = [1, 2, 3].map((seed) => request({ seed }, `other ${seed}`));
       const settled = await backend.generate([request({ seed: 7 }, 'again'), ...others]);
@@ -220,12 +252,12 @@ export function describeBackend(
       expect(new Set(texts.map((result) => result.ids.join())).size).toBeGreaterThan(1);
     });
 
-    it('keeps the tokens of a stop string and names it', async () => {
+    it('keeps the tokens of a stop string and names it', async (context) => {
       const free = await generate(request({ temperature: 0, maxTokens: 40 }));
       const text = new TextDecoder('utf-8', { fatal: false }).decode(free.bytes);
       // Any run of ordinary characters the model does write; it may begin and end inside tokens.
       const found = /[\x21-\x7e]{2,4}/.exec(text.slice(1));
-      if (!found) return;
+      if (!found) return context.skip(`the model wrote no two ordinary characters: ${JSON.stringify(text)}`);
       const stopped = await generate(request({ temperature: 0, maxTokens: 40, stop: ['\u0007never\u0007', found[0]] }));
       expect(stopped).toMatchObject({ finishReason: 'stop', stopString: found[0] });
       expect(Array.from(stopped.ids)).toEqual(Array.from(free.ids.slice(0, stopped.ids.length)));
@@ -289,25 +321,27 @@ export function describeBackend(
       expect(settled.every((one) => one.status === 'fulfilled')).toBe(true);
     });
 
-    it('writes only what a constraint allows, and stops when that is complete', async () => {
-      const written = async (constraint: Constraint, maxTokens: number) => {
-        const result = await generate(request({ constraint, maxTokens }));
-        // An engine that is told to end by the end-of-turn token samples it; it is no part of the text.
-        const end = result.endTokenSampled ? (result.byteEnds[result.ids.length - 2] ?? 0) : result.bytes.length;
-        expect(['stop', 'eos']).toContain(result.finishReason);
-        return new TextDecoder().decode(result.bytes.subarray(0, end));
-      };
-      if (can.constraints.includes('choice'))
-        expect(['zqx', 'zq'].includes(await written({ kind: 'choice', choices: ['zqx', 'zq'] }, 20))).toBe(true);
-      if (can.constraints.includes('regex'))
+    const written = async (constraint: Constraint, maxTokens: number) => {
+      const result = await generate(request({ constraint, maxTokens }));
+      // An engine that is told to end by the end-of-turn token samples it; it is no part of the text.
+      const end = result.endTokenSampled ? (result.byteEnds[result.ids.length - 2] ?? 0) : result.bytes.length;
+      expect(['stop', 'eos']).toContain(result.finishReason);
+      return new TextDecoder().decode(result.bytes.subarray(0, end));
+    };
+    const underConstraint: Record<ConstraintKind, () => Promise<void>> = {
+      choice: async () => {
+        expect(['zqx', 'zq']).toContain(await written({ kind: 'choice', choices: ['zqx', 'zq'] }, 20));
+      },
+      regex: async () => {
         expect(await written({ kind: 'regex', pattern: '[ab]{2}-(x|yz)' }, 20)).toMatch(/^[ab]{2}-(x|yz)$/);
-      if (can.constraints.includes('grammar')) {
+      },
+      grammar: async () => {
         const constraint = { kind: 'grammar' as const, grammar: 'root ::= "Answer: " ("yes" | "no") "\\n"' };
         expect(await written(constraint, 60)).toMatch(/^Answer: (yes|no)\n$/);
         const broken = { kind: 'grammar' as const, grammar: 'root ::= (' };
         await expect(generate(request({ constraint: broken }))).rejects.toBeInstanceOf(Invalid);
-      }
-      if (can.constraints.includes('json_schema')) {
+      },
+      json_schema: async () => {
         const schema = {
           type: 'object',
           properties: { move: { enum: ['up', 'down'] }, far: { type: 'boolean' } },
@@ -318,11 +352,19 @@ export function describeBackend(
         expect(Object.keys(value)).toEqual(['move', 'far']);
         const cut = await generate(request({ constraint: { kind: 'json_schema', schema }, maxTokens: 3 }));
         expect(cut).toMatchObject({ finishReason: 'length', endTokenSampled: false });
-      }
-    });
+      },
+    };
 
-    it('moves the version with new weights, and keeps it with weights that cannot be loaded', async () => {
-      if (!weights) return;
+    it.for(CONSTRAINT_KINDS)(
+      'writes only what a constraint allows, and stops when that is complete: %s',
+      async (kind, context) => {
+        needs(context, kind);
+        await underConstraint[kind]();
+      },
+    );
+
+    it('moves the version with new weights, and keeps it with weights that cannot be loaded', async (context) => {
+      if (!weights) return context.skip('no new weights were given');
       const before = await backend.weightVersion();
       const old = await generate(request({ temperature: 0 }));
       await expect(backend.updateWeights({ source: weights.broken, version: 'broken' })).rejects.toThrow();
