@@ -20,6 +20,8 @@ import { startStudio } from './studio';
 /** The folder of package.json: one above server/ and one above dist/. */
 const packageRoot = fileURLToPath(new URL('..', import.meta.url));
 const stopping = new AbortController();
+/** A stop that takes longer than this has met something that hangs. */
+const STOP_LIMIT_MS = 30_000;
 
 const program = new Command('studio')
   .description(
@@ -145,6 +147,7 @@ program
 
 addBackendCommands(program, {
   withClient,
+  withRunningStudio,
   print,
   tell,
   readKeys,
@@ -159,9 +162,7 @@ program
   .description('Print an address that signs one person in to the running studio, once.')
   .option('--next <path>', 'page to open afterwards')
   .action(async ({ next }) => {
-    const running = await findServer(parseEnvironment(process.env).dataDir);
-    if (!running) throw new Conflict('No studio runs on this data folder. Start one with: npm start');
-    print(await connect({ ...running, lasting: true }).signInAddress(next));
+    await withRunningStudio(async (client) => print(await client.signInAddress(next)));
   });
 
 // Who reads only the first lines (`| head`) has closed the pipe: the work goes on to its end, and nobody is told more.
@@ -174,15 +175,19 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.on(signal, () => {
     if (stopping.signal.aborted) process.exit(130);
     stopping.abort();
+    // What is open has a while to close, and no longer.
+    setTimeout(() => process.exit(130), STOP_LIMIT_MS).unref();
   });
 
 try {
   await program.parseAsync();
 } catch (error) {
   process.exitCode = explain(error);
-  // A request that is still under way would keep the process.
-  if (stopping.signal.aborted) process.exit();
 }
+// All that was to be kept is: a request still under way, or a part that did not close, must not keep the process. What was
+// printed goes out first.
+await Promise.all([process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write('', done))));
+process.exit();
 
 async function withClient(use: (client: StudioClient) => Promise<void>): Promise<void> {
   const client = await openClient(parseEnvironment(process.env));
@@ -191,6 +196,13 @@ async function withClient(use: (client: StudioClient) => Promise<void>): Promise
   } finally {
     await client.close();
   }
+}
+
+/** For what only a studio that lasts can do: none is started for it. */
+async function withRunningStudio(use: (client: StudioClient) => Promise<void>): Promise<void> {
+  const running = await findServer(parseEnvironment(process.env).dataDir);
+  if (!running) throw new Conflict('No studio runs on this data folder. Start one with: npm start');
+  await untilStopped(use(connect({ ...running, lasting: true })));
 }
 
 /** Work that ends by itself when asked to has a moment for it and says more; what waits for an answer is left. */
@@ -208,15 +220,18 @@ async function openClient(environment: Environment): Promise<StudioClient> {
   const running = await findServer(environment.dataDir);
   if (running) return connect({ ...running, lasting: true });
   try {
-    const studio = await startStudio({
-      environment: { ...environment, host: '127.0.0.1', port: 0, publicUrl: null },
-      ambient: systemAmbient(),
-      logger: createLogger(environment.logLevel),
-      packageRoot,
-      development: false,
-      withPages: false,
-      onFatal: (error) => process.exit(explain(error)),
-    });
+    const studio = await startStudio(
+      {
+        environment: { ...environment, host: '127.0.0.1', port: 0, publicUrl: null },
+        ambient: systemAmbient(),
+        logger: createLogger(environment.logLevel),
+        packageRoot,
+        development: false,
+        withPages: false,
+        onFatal: (error) => process.exit(explain(error)),
+      },
+      stopping.signal,
+    );
     const own = await readServerFile(environment.dataDir);
     if (!own) throw new Conflict(`The file server.json in ${environment.dataDir} is gone. Run the command again.`);
     return connect({ ...own, lasting: false }, () => studio.stop());

@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander';
 import { Invalid } from '../core/errors';
 import { type BackendCheck, REMOTE_KINDS } from '../core/inference';
 import { SCORE_TARGETS } from '../core/views';
-import { requireRunningStudio, snakeCase, updateWeights } from './backends';
+import { snakeCase, updateWeights } from './backends';
 import { checkLines, harmless } from './check-list';
 import type { StudioClient } from './client';
 import { wholeNumber } from './option-values';
@@ -12,6 +12,8 @@ import { score } from './score';
 
 export interface CommandSurroundings {
   withClient(use: (client: StudioClient) => Promise<void>): Promise<void>;
+  /** With the studio that runs already; throws Conflict, at once, where none does. */
+  withRunningStudio(use: (client: StudioClient) => Promise<void>): Promise<void>;
   print(line: string): void;
   /** For what is no result. */
   tell(line: string): void;
@@ -169,13 +171,13 @@ interface WeightOptions {
   json?: boolean;
 }
 
-function addPause(program: Command, { withClient, print }: CommandSurroundings): void {
+/** The studio that sends requests is the one that holds them back or lets them go. */
+function addPause(program: Command, { withRunningStudio, print }: CommandSurroundings): void {
   program
     .command('pause <backend>')
     .description('Let a backend take no more requests; they wait. Generations under way end first.')
     .action(async (name: string) => {
-      await withClient(async (client) => {
-        requireRunningStudio(client, 'pause');
+      await withRunningStudio(async (client) => {
         await client.pauseBackend(name);
         print(name);
       });
@@ -184,8 +186,7 @@ function addPause(program: Command, { withClient, print }: CommandSurroundings):
     .command('resume <backend>')
     .description('Let a paused backend go on.')
     .action(async (name: string) => {
-      await withClient(async (client) => {
-        requireRunningStudio(client, 'resume');
+      await withRunningStudio(async (client) => {
         await client.resumeBackend(name);
         print(name);
       });

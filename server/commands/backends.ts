@@ -24,12 +24,6 @@ export async function updateWeights(
   return current;
 }
 
-/** The studio that sends requests is the one that holds them back or lets them go. */
-export function requireRunningStudio(client: StudioClient, what: string): void {
-  if (client.url === null)
-    throw new Conflict(`No studio runs on this data folder, so there is nothing to ${what}. Start one with: npm start`);
-}
-
 /** An answer of the studio with the names that the command line's JSON has: words parted by underscores. */
 export function snakeCase(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(snakeCase);

@@ -11,6 +11,7 @@ import type { Skill } from '../core/skills/skill';
 import { chooseFormat } from '../harness/choose-format';
 import { Session, type SessionStore } from '../harness/session';
 import { turnConstraint } from '../harness/turn-limits';
+import { untilAborted } from '../inference/remote/serving-gate';
 import type { Metrics } from '../observability/metrics';
 import type { SandboxPool } from '../sandbox/sandbox';
 import type { ToolRegistry } from '../tools/registry';
@@ -142,6 +143,8 @@ export class Material {
   /** One that could not be made (no server answers) is tried again by the next who asks. */
   private engineOf(open: OpenBackend): Promise<AsyncRolloutEngine> {
     if (open.engine) return open.engine;
+    // Nobody would close it any more.
+    this.backends.closed.throwIfAborted();
     const making = this.makeEngine(open);
     open.engine = making;
     making.catch(() => (open.engine = null));
@@ -150,8 +153,10 @@ export class Material {
 
   private async makeEngine({ backend, versions }: OpenBackend): Promise<AsyncRolloutEngine> {
     const { store, toolWorkers, ambient, logger } = this.options;
-    const capabilities = await backend.capabilities();
-    versions.note(await backend.weightVersion());
+    // A server may not answer for long; who closes does not wait for it.
+    const asked = Promise.all([backend.capabilities(), backend.weightVersion()]);
+    const [capabilities, version] = await untilAborted(asked, this.backends.closed);
+    versions.note(version);
     return new AsyncRolloutEngine({ backend, capabilities, store, toolWorkers, ambient, logger });
   }
 

@@ -7,7 +7,7 @@ import type { Database } from '../../db/connection';
 import { type BackendRow, getBackend } from '../../db/queries/catalog';
 import { keepServerLabel, serverLabel } from '../../db/queries/server-labels';
 import { settleWeightUpdates, succeededVersions, unfinishedUpdate } from '../../db/queries/weight-updates';
-import { isTransient } from '../core/errors';
+import { Cancelled, isTransient } from '../core/errors';
 import type { InferenceBackend, WeightUpdate } from '../inference/backend';
 import type { StoredUpdates } from '../inference/router/left-behind';
 import type { AsyncRolloutEngine } from './engine';
@@ -20,6 +20,8 @@ export interface OpenBackendsOptions extends OpenBackendOptions {
   retirePollMs?: number;
   /** Old ones that can serve nothing for that long give up what they hold. */
   handOverMs?: number;
+  /** Steps that have not let go of their backend after so long lose it, when all is closed. */
+  graceMs?: number;
 }
 
 export interface OpenBackend {
@@ -44,6 +46,7 @@ interface Entry {
 
 const RETIRE_POLL_MS = 500;
 const HAND_OVER_MS = 5_000;
+const GRACE_MS = 2_000;
 
 export class OpenBackends {
   /** Backends that opened, by name: what can be asked without waiting. */
@@ -56,6 +59,11 @@ export class OpenBackends {
   private readonly closing = new AbortController();
 
   constructor(private readonly options: OpenBackendsOptions) {}
+
+  /** Aborted when all is being closed: nothing is opened and no engine made any more. */
+  get closed(): AbortSignal {
+    return this.closing.signal;
+  }
 
   /** Opens the backend when it is not open yet. Throws from the error family. */
   async hold(name: string): Promise<HeldBackend> {
@@ -106,9 +114,16 @@ export class OpenBackends {
 
   async closeEngines(): Promise<void> {
     // A model that is still loading is not waited for.
-    this.closing.abort();
-    await Promise.all(this.retiring.values());
-    await this.each(async ({ engine }) => (await engine?.catch(() => null))?.close());
+    this.closing.abort(new Cancelled('The studio is stopping.'));
+    const closed = Promise.all([
+      ...this.retiring.values(),
+      this.each(async ({ engine }) => (await engine?.catch(() => null))?.close()),
+    ]);
+    const { graceMs = GRACE_MS } = this.options;
+    const lingers = sleep(graceMs, true, { ref: false });
+    // A step may wait for a server that is away, as long as its backend is open.
+    if (await Promise.race([closed.then(() => false), lingers])) await this.closeBackends();
+    await closed;
   }
 
   async closeBackends(): Promise<void> {
@@ -125,6 +140,7 @@ export class OpenBackends {
     const key = `${row.id} ${row.revision}`;
     const known = this.entries.get(key);
     if (known) return known;
+    this.closed.throwIfAborted();
     const entry: Entry = { name: row.name, opening: this.openNew(row), holds: 0 };
     for (const [oldKey, old] of this.entries) {
       if (!oldKey.startsWith(`${row.id} `)) continue;
@@ -146,15 +162,16 @@ export class OpenBackends {
     const old = await entry.opening.catch(() => null);
     if (!old) return;
     const { backend } = old;
-    const engine = await old.engine?.catch(() => null);
+    // Whoever holds it may make the engine only now.
+    const closeEngine = async () => (await old.engine?.catch(() => null))?.close();
     let servedAtMs = ambient.now();
     while (!this.closing.signal.aborted && entry.holds > 0) {
       if ((backend.trouble?.() ?? null) === null) servedAtMs = ambient.now();
-      else if (ambient.now() - servedAtMs > handOverMs) await engine?.close();
+      else if (ambient.now() - servedAtMs > handOverMs) await closeEngine();
       await sleep(retirePollMs);
     }
     if (this.serving.get(backend.name) === backend) this.serving.delete(backend.name);
-    await engine?.close();
+    await closeEngine();
     await backend.close();
   }
 
