@@ -5,7 +5,7 @@ const SIGNS: Record<CheckItem['status'], string> = { pass: '✓', warn: '!', fai
 
 /** One line an item; what was sent and came back below those that did not pass. */
 export function checkLines({ url, kind, serverVersion, ok, items, capabilities }: BackendCheck): string[] {
-  const what = kind === null ? 'nothing that is known' : `${kind} ${serverVersion ?? ''}`.trim();
+  const what = kind === null ? 'its kind was not found out' : `${kind} ${serverVersion ?? ''}`.trim();
   const lines = [`${url}: ${what}${capabilities ? `, model ${capabilities.modelName}` : ''}`];
   for (const { id, status, says, sent, received } of items) {
     lines.push(`${SIGNS[status]} ${id.replaceAll('_', ' ')}: ${says}`);

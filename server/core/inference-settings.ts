@@ -44,8 +44,8 @@ const capabilitiesSchema = z.object({
 const checkItemSchema = z.object({
   id: z.enum(CHECK_ITEMS),
   status: z.enum(['pass', 'fail', 'warn', 'absent']),
-  sent: z.string(),
-  received: z.string(),
+  sent: z.string().nullable(),
+  received: z.string().nullable(),
   says: z.string(),
 });
 

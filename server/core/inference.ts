@@ -57,10 +57,10 @@ export interface CheckItem {
   id: (typeof CHECK_ITEMS)[number];
   /** `fail`: cannot be used as it is. `warn`: usable, with the loss that `says` names. `absent`: not offered, nothing lost that is required. */
   status: 'pass' | 'fail' | 'warn' | 'absent';
-  /** What was asked, e.g. `POST /v1/completions {"prompt":[…]}`; never a key. */
-  sent: string;
-  /** What came back, shortened with notice. */
-  received: string;
+  /** What was asked, e.g. `POST /v1/completions {"prompt":[…]}`; never a key. Null: nothing. */
+  sent: string | null;
+  /** What came back, shortened with notice. Null: nothing. */
+  received: string | null;
   /** One sentence for a person. */
   says: string;
 }

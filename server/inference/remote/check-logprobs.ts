@@ -3,12 +3,15 @@ import { Invalid, isStudioError } from '../../core/errors';
 import type { LogprobKind } from '../../core/vocabulary';
 import { type Probe, sample, type Verdict, within } from './check-probe';
 import type { RawGeneration } from './protocol';
+import { shownNumber } from './server-words';
 
 /** Two numbers of the same token may differ so much by the arithmetic of 16-bit weights in another batch. */
 const SAME = 0.02;
 /** A scored token is computed in one pass and a sampled one in many: a little more. */
 const CLOSE = 0.1;
 const FAR = 1;
+const UNKNOWN =
+  'But a service of this kind promises nothing about them, so they are kept as of an unknown kind, and nothing from it can be trained on as sampled.';
 
 /**
  * The likeliest tokens at temperature 1 and at 2. Numbers that stay are raw; those that change are of the distribution that
@@ -27,7 +30,7 @@ export async function checkLogprobKind(probe: Probe): Promise<Verdict & { kind: 
   const above = free.logprobs.findIndex((value) => value > 1e-4);
   if (above >= 0)
     throw new Invalid(
-      `The number of the sampled token ${above} is ${free.logprobs[above]}: no log-probability is above 0. Perhaps the server was started to give logits.`,
+      `The number of the sampled token ${above} is ${shownNumber(number(free, above))}: no log-probability is above 0. Perhaps the server was started to give logits.`,
     );
   let cool: RawGeneration;
   let warm: RawGeneration;
@@ -47,24 +50,22 @@ export async function checkLogprobKind(probe: Probe): Promise<Verdict & { kind: 
   const change = Math.max(...Array.from({ length: shared }, (_, k) => Math.abs(number(cool, k) - number(warm, k))));
   // Numbers from behind the filter, where one token was left, are 0 whatever the temperature is.
   const masked = allZero(cool) && allZero(warm) && !allZero(free);
-  if (change <= SAME && !masked)
-    return {
-      kind,
-      status: kind === 'unknown' ? 'warn' : 'pass',
-      says: `The numbers of ${shared} tokens are the same at temperature 1 and 2: they are the model's own (raw).`,
-    };
+  if (change <= SAME && !masked) {
+    const same = `Sampled at temperature 1 and at 2, ${shared} tokens have the same log-probabilities, as the model's own (raw) have`;
+    return kind === 'unknown'
+      ? { kind, status: 'warn', says: `${same}. ${UNKNOWN}` }
+      : { kind, status: 'pass', says: `${same}.` };
+  }
   const what = masked
-    ? 'The number of the only token that a filter leaves is 0: its log-probabilities are those of the filtered distribution'
-    : `The number of a token changes by ${change.toFixed(3)} between temperature 1 and 2: its log-probabilities are those after temperature`;
+    ? 'Where a filter leaves one token only, its log-probability is 0: they are those of the filtered distribution'
+    : `Sampled at temperature 1 and at 2, the same token has log-probabilities that differ by ${shownNumber(change)}: they are those after temperature`;
   if (warm.logprobKind === 'raw')
     throw new Invalid(
       `${what}, but a server of this kind is taken to give the model's own. Start it with raw log-probabilities.`,
     );
-  return {
-    kind,
-    status: kind === 'unknown' ? 'warn' : 'pass',
-    says: `${what}; ${kind === 'raw' ? "at temperature 1 without filters they are the model's own" : 'the data says so'}.`,
-  };
+  if (kind === 'unknown') return { kind, status: 'warn', says: `${what}. ${UNKNOWN}` };
+  const then = kind === 'raw' ? "At temperature 1 without filters they are the model's own." : 'The data says so.';
+  return { kind, status: 'pass', says: `${what}. ${then}` };
 }
 
 function sharedTokens(a: RawGeneration, b: RawGeneration): number {
@@ -110,7 +111,7 @@ export async function checkScoring(probe: Probe): Promise<Verdict & { canScore: 
       `It scored ${sampled.ids.length} tokens with ${scores.logprobs.length} numbers, of which some are missing or above 0.`,
     );
   const difference = Math.max(...scores.logprobs.map((value, k) => Math.abs(value - number(sampled, k))));
-  const says = `${sampled.ids.length} tokens scored again differ by at most ${difference.toPrecision(2)} from the numbers they were sampled with`;
+  const says = `${sampled.ids.length} tokens scored again differ by at most ${shownNumber(difference)} from the numbers they were sampled with`;
   if (sampled.logprobKind !== 'raw')
     return { canScore: true, entropy, status: 'pass', says: `${says}, which are not the model's own.` };
   if (difference <= CLOSE) return { canScore: true, entropy, status: 'pass', says: `${says}.` };

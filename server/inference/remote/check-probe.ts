@@ -28,12 +28,19 @@ export interface Probe {
 export type Verdict = Pick<CheckItem, 'status' | 'says'> & { about?: string };
 
 const PROBE_MS = 60_000;
+/** Of a server that can be paused and does not tell whether it is. */
+export const PERHAPS_PAUSED =
+  'A paused server looks like that, and this one does not tell. If somebody paused it, resume it (SGLang: POST /continue_generation; a backend of this studio: studio resume NAME) and check again. Otherwise look into its log.';
 const SAMPLING: SamplingOptions = { maxTokens: 8, temperature: 1, topP: 1, topK: 0, minP: 0, seed: 1, stop: [] };
 
 /** One generation, its reply held against what was asked. Throws from the error family, TimedOut after a minute. */
-export async function sample(probe: Probe, changes: Partial<SamplingOptions> = {}): Promise<RawGeneration> {
+export async function sample(
+  probe: Probe,
+  changes: Partial<SamplingOptions> = {},
+  hint?: string,
+): Promise<RawGeneration> {
   const { http, protocol, facts, promptIds, server } = probe;
-  return within(probe, async (signal) => {
+  const work = async (signal: AbortSignal) => {
     const call: GenerateCall = {
       promptIds,
       options: { ...SAMPLING, ...changes },
@@ -46,16 +53,22 @@ export async function sample(probe: Probe, changes: Partial<SamplingOptions> = {
     const raw = await protocol.generate(http, facts, call);
     checkReply(raw, call, server);
     return raw;
-  });
+  };
+  return within(probe, work, hint);
 }
 
-/** Work that is stopped after a minute: a server that hangs must not hold the check. */
+/**
+ * Work that is stopped after a minute: a server that hangs must not hold the check.
+ * @param hint what may be the reason, as sentences behind the one that says so
+ */
 export async function within<Result>(
   { server, signal }: Pick<Probe, 'server' | 'signal'>,
   work: (signal: AbortSignal) => Promise<Result>,
+  hint = '',
 ): Promise<Result> {
   const late = new AbortController();
-  const reason: StudioError = new TimedOut(`${server} took a request and did not answer within ${PROBE_MS / 1000} s.`);
+  const says = [`${server} took a request and did not answer within ${PROBE_MS / 1000} s.`, hint];
+  const reason: StudioError = new TimedOut(says.join(' ').trim());
   const timer = setTimeout(() => late.abort(reason), PROBE_MS);
   try {
     return await work(signal ? AbortSignal.any([signal, late.signal]) : late.signal);

@@ -1,12 +1,14 @@
 /** Keeps what a check sent and what came back, fit to be shown: shortened, without the key. */
 import { isStudioError } from '../../core/errors';
+import type { CheckItem } from '../../core/inference';
 import type { CallOptions, HttpAnswer, HttpClient } from './http-client';
 import { showJson, writeJson } from './json-body';
 import type { KeyRedaction } from './server-words';
 
 interface Exchange {
   sent: string;
-  received: string;
+  /** Null where nothing came back. */
+  received: string | null;
 }
 
 /** More than is shown is not kept: an answer may be megabytes. */
@@ -42,14 +44,19 @@ export class Recorder implements HttpClient {
   async close(): Promise<void> {}
 
   /** The exchange that a person looks at: one that holds `about`, else the last. */
-  shown(about?: string): Exchange {
+  shown(about?: string): Pick<CheckItem, 'sent' | 'received'> {
     const found =
       about === undefined
         ? undefined
-        : this.#exchanges.find(({ sent, received }) => `${sent}${received}`.includes(about));
-    const { sent, received } = found ?? this.#exchanges.at(-1) ?? { sent: 'nothing', received: 'nothing' };
+        : this.#exchanges.find(({ sent, received }) => `${sent}${received ?? ''}`.includes(about));
+    const chosen = found ?? this.#exchanges.at(-1);
+    if (!chosen) return { sent: null, received: null };
+    const { sent, received } = chosen;
     const more = this.#exchanges.length > 1 ? ` (one of ${this.#exchanges.length} requests)` : '';
-    return { sent: this.redaction.shorten(sent) + more, received: this.redaction.shorten(received) };
+    return {
+      sent: this.redaction.shorten(sent) + more,
+      received: received === null ? null : this.redaction.shorten(received),
+    };
   }
 
   async #kept<Answer extends HttpAnswer>(
@@ -65,7 +72,8 @@ export class Recorder implements HttpClient {
       this.#exchanges.push({ sent, received: `${answer.status} ${this.#cut(text)}` });
       return answer;
     } catch (error) {
-      this.#exchanges.push({ sent, received: this.#cut(isStudioError(error) ? saidIn(error) : String(error)) });
+      const said = isStudioError(error) ? saidIn(error) : null;
+      this.#exchanges.push({ sent, received: said === null ? null : this.#cut(said) });
       throw error;
     }
   }
@@ -76,6 +84,9 @@ export class Recorder implements HttpClient {
   }
 }
 
-function saidIn({ details, message }: { details: Record<string, unknown>; message: string }): string {
-  return typeof details.status === 'number' ? `${details.status} ${String(details.said ?? '')}` : message;
+/** Null of a request that was refused, cut off or given up before an answer began: the sentence of the item says it. */
+function saidIn({ details, message }: { details: Record<string, unknown>; message: string }): string | null {
+  if (typeof details.status === 'number') return `${details.status} ${String(details.said ?? '')}`;
+  const answered = details.reached === true && details.unanswered !== true && details.code !== 'timeout';
+  return answered ? message : null;
 }

@@ -2,7 +2,7 @@
 import { Invalid } from '../../core/errors';
 import { type Probe, sample, textOf, type Verdict } from './check-probe';
 import type { RawGeneration } from './protocol';
-import { quoted } from './server-words';
+import { quoted, quotedLines } from './server-words';
 import type { TokenText } from './token-text';
 
 /** Texts that tokenizers trip over: blanks, line ends, marks that compose, characters of four bytes, control strings. */
@@ -21,9 +21,13 @@ const HARD_TEXTS = [
   '<tool_call>{"name":"x"}</tool_call>',
 ];
 
-/** Ids go in and come out as they are, and what the server read has the length of what was sent. */
-export async function checkRoundTrip(probe: Probe): Promise<Verdict & { seeded: boolean }> {
-  const [first, again] = [await sample(probe, { maxTokens: 16 }), await sample(probe, { maxTokens: 16 })];
+/**
+ * Ids go in and come out as they are, and what the server read has the length of what was sent.
+ * @param hint said too where no answer comes
+ */
+export async function checkRoundTrip(probe: Probe, hint = ''): Promise<Verdict & { seeded: boolean }> {
+  const once = () => sample(probe, { maxTokens: 16 }, hint);
+  const [first, again] = [await once(), await once()];
   const seeded = first.ids.length > 0 && sameIds(first, again);
   if (probe.protocol.kind === 'openai')
     return {
@@ -89,5 +93,10 @@ export async function checkTemplate(probe: Probe, said: string): Promise<Verdict
   const rendered = await textOf(probe).applyTemplate([{ role: 'user', content: said }], { addGenerationPrompt: true });
   if (!rendered.includes(said))
     throw new Invalid(`The chat template does not hold what the user said: it gave ${quoted(rendered)}.`);
-  return { rendered, status: 'pass', says: `A conversation becomes ${quoted(rendered)}.`, about: said };
+  const shown = quotedLines(rendered, 120);
+  const says =
+    probe.protocol.kind === 'openai'
+      ? `It is sent messages and puts them into a template of its own, which it does not show; the studio writes them down as ${shown}.`
+      : `A conversation becomes ${shown}.`;
+  return { rendered, status: 'pass', says, about: said };
 }

@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { fixedAmbient } from '../../core/ambient';
 import { Cancelled, Invalid, Unavailable } from '../../core/errors';
 import type { BackendCheck, CheckItem } from '../../core/inference';
@@ -15,7 +15,7 @@ import { type SglangTwinOptions, startSglangTwin } from '../testing/twin/sglang'
 import { startTensorrtTwin, type TensorrtTwinOptions } from '../testing/twin/tensorrt';
 import type { Twin } from '../testing/twin/twin';
 import { checkServer, type ServerCheckOptions } from './check';
-import type { ServerProtocol } from './protocol';
+import type { ServerFacts, ServerProtocol } from './protocol';
 import { PROTOCOLS } from './protocols';
 import { sglang } from './sglang';
 
@@ -115,15 +115,42 @@ describe('the check of a good server', () => {
     });
     expect(item(result, 'token_round_trip').sent).toMatch(/^POST \/generate \{"rid":"check-\d{8}","input_ids":\[/);
     expect(item(result, 'token_round_trip').received).toMatch(/^200 \{"text":.*more characters\]/);
-    expect(item(result, 'chat_template').says).toContain('<|im_start|>user');
-    expect(item(result, 'logprob_kind').says).toContain('between temperature 1 and 2');
+    expect(item(result, 'chat_template').says).toContain(
+      String.raw`"<|im_start|>user\nCount: one, two, three,<|im_end|>\n`,
+    );
+    expect(item(result, 'logprob_kind').says).toMatch(
+      /^Sampled at temperature 1 and at 2, the same token has log-probabilities that differ by \d+(\.\d+)?: they are those after temperature\. At temperature 1 without filters they are the model's own\.$/,
+    );
+    expect(item(result, 'scoring').says).toMatch(/differ by at most (0|0\.\d{1,4}|\d\.\de-\d) from/);
     for (const { sent, received } of result.items) {
-      expect(sent.length).toBeLessThan(400);
-      expect(received.length).toBeLessThan(400);
+      expect((sent ?? '').length).toBeLessThan(400);
+      expect((received ?? '').length).toBeLessThan(400);
     }
     expect(JSON.stringify(result)).not.toContain('secret-key-of-mine');
     const asked = new Set(twin.log.filter(({ status }) => status === 200).map(({ path }) => path));
     for (const path of asked) expect(path).not.toMatch(/update|pause|continue|flush|load|abort/);
+  });
+
+  it('says nothing of weight updates that would be stale after the next one', async () => {
+    const twin = await sglangTwin();
+    const before = item(await check(twin.url), 'weight_updates').says;
+    await fetch(`${twin.url}/update_weight_version`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ new_version: 'step-11', abort_all_requests: false }),
+    });
+    const { weight_version: now } = (await (await fetch(`${twin.url}/model_info`)).json()) as Record<string, unknown>;
+    expect(now).toBe('step-11');
+    expect(item(await check(twin.url), 'weight_updates').says).toBe(before);
+  });
+
+  it('says that a context length that was given is not used where the server tells another', async () => {
+    const twin = await sglangTwin();
+    const result = await check(twin.url, { contextLength: 100_000 });
+    expect(item(result, 'context_length').says).toBe(
+      'Its context holds 1024 tokens, as it says itself; the 100000 that you gave are not used.',
+    );
+    expect(result.capabilities?.contextLength).toBe(1024);
   });
 
   it('reads tokens with the folder of the model where the server has no route for text', async () => {
@@ -184,6 +211,10 @@ describe('the check of a service of chat completions', () => {
     });
     expect(item(result, 'tokenizer').status).toBe('absent');
     expect(item(result, 'logprob_kind').status).toBe('warn');
+    expect(item(result, 'chat_template').says).toMatch(
+      /^It is sent messages and puts them into a template of its own,/,
+    );
+    expect(item(await check(url), 'context_length').says).toContain('--context-length N');
     expect(result.capabilities).toMatchObject({
       tokenIds: false,
       logprobs: 'unknown',
@@ -196,6 +227,54 @@ describe('the check of a service of chat completions', () => {
   });
 });
 
+describe('the check of a service that says what its numbers are by nothing', () => {
+  it('names the loss also where they look like those of the model', async () => {
+    const twin = await sglangTwin();
+    const protocols = withSglang({
+      generate: async (http, facts, call) => ({
+        ...(await sglang.generate(http, facts, { ...call, options: { ...call.options, temperature: 1 } })),
+        logprobKind: 'unknown',
+      }),
+    });
+    expect(item(await check(twin.url, { protocols }), 'logprob_kind')).toMatchObject({
+      status: 'warn',
+      says: expect.stringMatching(/same log-probabilities.*nothing from it can be trained on as sampled\.$/),
+    });
+  });
+});
+
+describe('the check of a server that gives no answer', () => {
+  it('says at once that it is paused where it tells', async () => {
+    const twin = await sglangTwin();
+    const weights = (facts: ServerFacts) => {
+      const routes = sglang.weights(facts);
+      return routes && { ...routes, paused: async () => true };
+    };
+    const result = await check(twin.url, { protocols: withSglang({ weights }) });
+    expect(item(result, 'token_round_trip').says).toContain('stands paused');
+    expect(twin.log.filter(({ path }) => path === '/generate')).toEqual([]);
+  });
+
+  it('says that a paused server looks like that where it does not tell, and how to go on', async () => {
+    const twin = await sglangTwin();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const generate: ServerProtocol['generate'] = (_http, _facts, { signal }) =>
+        new Promise((_answer, fail) => {
+          signal?.addEventListener('abort', () => fail(signal.reason));
+          vi.advanceTimersByTime(60_000);
+        });
+      const result = await check(twin.url, { protocols: withSglang({ generate }) });
+      expect(item(result, 'token_round_trip')).toMatchObject({
+        status: 'fail',
+        says: expect.stringMatching(/did not answer within 60 s\. A paused server looks like that.*resume it/),
+      });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
 describe('the check says what is at an address', () => {
   it('nothing', async () => {
     const url = await listen(() => {});
@@ -204,6 +283,7 @@ describe('the check says what is at an address', () => {
     expect(result).toMatchObject({ ok: false, kind: null, capabilities: null, fingerprint: null });
     expect(statuses(result)).toEqual({ reach: 'fail' });
     expect(item(result, 'reach').says).toContain('refused the connection');
+    expect(item(result, 'reach')).toMatchObject({ sent: expect.stringContaining('GET /v1/models'), received: null });
   });
 
   it('a web page', async () => {
@@ -265,6 +345,7 @@ describe('the check says what is at an address', () => {
     });
     const result = await check(url, { key: 'a-very-secret-key' });
     expect(item(result, 'reach').says).toContain('does not accept the key');
+    expect(item(result, 'reach').says).toMatch(/The key Bearer \[key\] is wrong\. Give its key with --key-env NAME,/);
     expect(item(result, 'reach').received).toBe('401 The key Bearer [key] is wrong.');
     expect(JSON.stringify(result)).not.toContain('a-very-secret-key');
   });

@@ -17,7 +17,7 @@ import type { Logger } from '../../observability/logger';
 import { checkConstraints } from './check-constraints';
 import { findKind, PRODUCTS } from './check-kind';
 import { checkLogprobKind, checkScoring } from './check-logprobs';
-import { type Probe, textOf, type Verdict } from './check-probe';
+import { PERHAPS_PAUSED, type Probe, textOf, type Verdict } from './check-probe';
 import { Recorder } from './check-recorder';
 import { checkEmbeddings, checkMetrics, checkWeights } from './check-routes';
 import { checkRoundTrip, checkTemplate, checkTokenizer } from './check-tokens';
@@ -26,6 +26,7 @@ import { createHttpClient, type HttpClient } from './http-client';
 import { LocalTokenizer } from './local-tokenizer';
 import type { ServerFacts, ServerProtocol, WeightRoutes } from './protocol';
 import { where } from './server-name';
+import { ended } from './server-words';
 import type { TokenText } from './token-text';
 
 export interface ServerCheckOptions {
@@ -176,9 +177,13 @@ class Checklist {
       return verdict;
     });
     await this.#item('token_round_trip', async (http) => {
-      if (await protocol.weights(facts)?.paused?.(http))
-        throw new Unavailable(`${this.#server} stands paused: it takes requests and answers none until it is resumed.`);
-      const { seeded, ...verdict } = await checkRoundTrip(probeOf(http));
+      const routes = protocol.weights(facts);
+      if (await routes?.paused?.(http))
+        throw new Unavailable(
+          `${this.#server} stands paused: it takes requests and answers none until it is resumed. Resume it and check again.`,
+        );
+      const hint = routes?.canPause && !routes.paused ? PERHAPS_PAUSED : '';
+      const { seeded, ...verdict } = await checkRoundTrip(probeOf(http), hint);
       found.seeded = seeded;
       return verdict;
     });
@@ -248,6 +253,8 @@ class Checklist {
         logger.warn({ err: error, item: id, url: this.#http.url }, 'A check met the unexpected.');
       const says = error instanceof Error ? error.message : String(error);
       verdict = { status: 'fail', says: isStudioError(error) ? says : `Its answer could not be read: ${says}` };
+      if (isStudioError(error) && error.code === 'forbidden')
+        verdict.says = `${ended(says)} Give its key with --key-env NAME, NAME being the environment variable that holds the key, or in the field on the page.`;
     }
     const { about, status, says } = verdict;
     this.#items.push({ id, status, ...recorder.shown(about), says: this.#http.redaction.clean(says) });
@@ -277,7 +284,12 @@ function verdictOnKind(server: string, found: RemoteKind | null, declared: Remot
 
 function verdictOnContext({ contextLength }: ServerFacts, said: number | null): Verdict {
   if (!(contextLength > 0))
-    throw new Invalid('It does not say how long its context is. Give the length in tokens with which it was started.');
-  const by = contextLength === said ? 'as you say' : 'as it says itself';
+    throw new Invalid(
+      'It does not say how long its context is. Give the length in tokens with which it was started: --context-length N, or the field on the page.',
+    );
+  const by =
+    said === contextLength
+      ? 'as you say'
+      : `as it says itself${said === null ? '' : `; the ${said} that you gave are not used`}`;
   return { status: 'pass', says: `Its context holds ${contextLength} tokens, ${by}.`, about: String(contextLength) };
 }

@@ -19,8 +19,28 @@ export function plain(text: string): string {
 
 /** The beginning of what a server wrote, harmless and in quotation marks, as part of a sentence. */
 export function quoted(text: string, most = 60): string {
-  const shown = text.length > most ? `${text.slice(0, most).replace(/[\ud800-\udbff]$/, '')}…` : text;
-  return JSON.stringify(plain(shown));
+  return JSON.stringify(plain(beginning(text, most)));
+}
+
+/** The same with its line ends shown as `\n`: in a chat template they count. */
+export function quotedLines(text: string, most: number): string {
+  return JSON.stringify(beginning(text, most).split('\n').map(plain).join('\n'));
+}
+
+function beginning(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most).replace(/[\ud800-\udbff]$/, '')}…` : text;
+}
+
+/** A sentence with its full stop, once, whatever stood at the end of the words in it. */
+export function ended(sentence: string): string {
+  const words = sentence.replace(/[.,;:\s]+$/, '');
+  return /[!?…]$/.test(words) ? words : `${words}.`;
+}
+
+/** A difference or log-probability as every sentence has it: two digits, small ones with an exponent: 0.76, 1.4e-6. */
+export function shownNumber(value: number): string {
+  const small = value !== 0 && Math.abs(value) < 0.001;
+  return small ? value.toExponential(1) : String(Number(value.toPrecision(2)));
 }
 
 const NAME_CHARS = 512;
