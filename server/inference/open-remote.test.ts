@@ -70,6 +70,26 @@ describe('a backend on servers', () => {
     }
   });
 
+  it('says in one sentence each that no server took new weights, why, and what serves', async () => {
+    const [backend, twins] = await open(2);
+    try {
+      const before = await backend.weightVersion();
+      const path = join(folder, 'nope.gguf');
+      const update = backend.updateWeights({ source: { kind: 'checkpoint', path }, version: 'step-3' });
+      const error = (await update.then(
+        () => null,
+        (thrown) => thrown,
+      )) as Error;
+      expect(error.message).toContain('No server of the backend pair took the weights step-3. ');
+      expect(error.message).toContain(`${twins[0]?.url}: it could not load ${path}: Failed to update weights: `);
+      expect(error.message.endsWith(` The weights ${before} go on serving.`)).toBe(true);
+      expect(error.message.match(/go on serving|still/g)).toHaveLength(1);
+      expect(error.message).not.toMatch(/\.\.|did not take/);
+    } finally {
+      await backend.close();
+    }
+  });
+
   it('reads the figures of the servers and comes back after one was started again', async () => {
     const [backend, [twin]] = await open(1);
     try {

@@ -51,10 +51,10 @@ export async function checkLogprobKind(probe: Probe): Promise<Verdict & { kind: 
   // Numbers from behind the filter, where one token was left, are 0 whatever the temperature is.
   const masked = allZero(cool) && allZero(warm) && !allZero(free);
   if (change <= SAME && !masked) {
-    const same = `Sampled at temperature 1 and at 2, ${shared} tokens have the same log-probabilities, as the model's own (raw) have`;
+    const same = `Sampled at temperature 1 and at 2, ${shared} tokens have the same log-probabilities`;
     return kind === 'unknown'
-      ? { kind, status: 'warn', says: `${same}. ${UNKNOWN}` }
-      : { kind, status: 'pass', says: `${same}.` };
+      ? { kind, status: 'warn', says: `${same}, as the model's own (raw) have. ${UNKNOWN}` }
+      : { kind, status: 'pass', says: `${same}: they are the model's own (raw).` };
   }
   const what = masked
     ? 'Where a filter leaves one token only, its log-probability is 0: they are those of the filtered distribution'

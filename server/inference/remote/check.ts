@@ -179,9 +179,7 @@ class Checklist {
     await this.#item('token_round_trip', async (http) => {
       const routes = protocol.weights(facts);
       if (await routes?.paused?.(http))
-        throw new Unavailable(
-          `${this.#server} stands paused: it takes requests and answers none until it is resumed. Resume it and check again.`,
-        );
+        throw new Unavailable(`${this.#server} stands paused: it takes requests and answers none until it is resumed.`);
       const hint = routes?.canPause && !routes.paused ? PERHAPS_PAUSED : '';
       const { seeded, ...verdict } = await checkRoundTrip(probeOf(http), hint);
       found.seeded = seeded;

@@ -11,6 +11,7 @@ import { isObject, showJson } from './json-body';
 import type { WeightRoutes } from './protocol';
 import { where } from './server-name';
 import { firstOf, textOrNull } from './server-probe';
+import { ended } from './server-words';
 import { MODEL_INFO, type SglangFacts, UNLABELLED } from './sglang-facts';
 
 /** A load reads the whole checkpoint from a disk or a network, and begins when what runs has ended. */
@@ -87,8 +88,9 @@ async function loadFromDisk(http: HttpClient, path: string, version: string): Pr
   });
   if (status < 300 && isObject(body) && body.success === true) return;
   const words = isObject(body) ? (textOrNull(body.message) ?? showJson(body)) : String(body);
-  const why = http.redaction.shorten(words).replace(/[.\s]+$/, '');
-  throw new Invalid(`${where(http)} could not load ${path}: ${why}.`, { status });
+  // It puts a full stop of its own behind the words of what failed.
+  const why = ended(http.redaction.shorten(words).replace(/(?<=[^.\s])\.\.(?=\s)/g, '.'));
+  throw new Invalid(`${where(http)} could not load ${path}: ${why}`, { status });
 }
 
 /**

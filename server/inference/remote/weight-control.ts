@@ -10,7 +10,7 @@ import type { KnownServer } from './known-server';
 import type { WeightRoutes } from './protocol';
 import { RememberedLabel, type StoredLabels } from './remembered-label';
 import { behindName } from './server-name';
-import { fitName } from './server-words';
+import { ended, fitName } from './server-words';
 import { ServingGate, untilAborted } from './serving-gate';
 import { WeightLabel } from './weight-label';
 
@@ -29,10 +29,11 @@ const OF_SOURCE: Record<WeightUpdate['source']['kind'], string> = {
 
 type Step = 'pause' | 'load' | 'flush' | 'stamp';
 const NOT_DONE: Record<Step, string> = {
-  pause: 'it could not be paused',
-  load: 'they could not be loaded',
-  flush: 'its prefix cache could not be emptied',
-  stamp: 'their version could not be stamped',
+  pause: ': it could not be paused',
+  // Its own words say it.
+  load: '',
+  flush: ': its prefix cache could not be emptied',
+  stamp: ': their version could not be stamped',
 };
 
 export class WeightControl {
@@ -252,7 +253,7 @@ export class WeightControl {
     old: string,
     reason: string | null,
   ): Promise<Error> {
-    const what = `did not take the weights ${version}: ${NOT_DONE[at]}`;
+    const what = `did not take the weights ${version}${NOT_DONE[at]}`;
     const oldServe = at === 'pause' || (at === 'load' && loadLeftTheOld(error));
     if (!this.readsLabel)
       await this.#remembered.end(oldServe ? old : null).catch((unkept) => {
@@ -273,8 +274,10 @@ export class WeightControl {
         return unresumed as Error;
       }
     const failure = isStudioError(error) && error.code === 'invalid' ? Invalid : Unavailable;
-    const sentence = `${this.#known.called} ${what}: ${this.#said(error)} ${serves}`;
-    return new failure(sentence, { serving: old, retry: false }, { cause: error });
+    const why = this.#said(error);
+    const sentence = `${this.#known.called} ${what}: ${why} ${serves}`;
+    const told = this.#paused === null && at === 'load' && { why };
+    return new failure(sentence, { serving: old, retry: false, ...told }, { cause: error });
   }
 
   #stayPaused(what: string, error: unknown): Unavailable {
@@ -287,7 +290,7 @@ export class WeightControl {
 
   /** Behind words that name the server already. */
   #said(error: unknown): string {
-    return behindName(error instanceof Error ? error.message : String(error), this.#known.http);
+    return ended(behindName(error instanceof Error ? error.message : String(error), this.#known.http));
   }
 
   async #ask(): Promise<string> {

@@ -33,6 +33,19 @@ describe('when servers fail', () => {
     expect(router.stoppedMs()).toBe(stopped);
   });
 
+  it('names each of two servers with its own reason where neither can be used', async () => {
+    const servers = await startServers(2);
+    const router = await openRouter(servers);
+    for (const server of servers) await server.kill();
+    const stop = new AbortController();
+    const waiting = generate(router, ask('a', { signal: stop.signal }));
+    const refused = servers.map(({ url }) => `${url}: it refused the connection`);
+    await until(() => refused.every((words) => router.trouble()?.includes(words)));
+    expect(router.trouble()).not.toContain('cannot either');
+    stop.abort(new Cancelled('Enough.'));
+    await expect(waiting).rejects.toThrow('Enough.');
+  });
+
   it('waits for a server that was never there yet', async () => {
     const [server] = await startServers(1);
     await server?.kill();

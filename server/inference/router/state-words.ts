@@ -1,6 +1,10 @@
 /** How the servers of a backend are, in the words a person reads. */
 import { behindName } from '../remote/server-name';
+import { ended } from '../remote/server-words';
 import type { Replica } from './replica';
+
+/** Servers that are named each with its own reason; of more, the first stands for all. */
+const MOST_TOLD = 3;
 
 /** Why nobody can be served now; the caller knows that it is so. */
 export function troubleOf(
@@ -14,16 +18,14 @@ export function troubleOf(
     return `The weights of the backend ${backend} are being changed to ${updatingTo}; requests wait until that is done.`;
   const [first, ...others] = replicas;
   if (!first) return `The backend ${backend} has no server.`;
-  const { url } = first;
   // Most reasons name their server themselves.
-  const why = behindName(first.reason ?? 'it has not been asked yet.', { backend, url });
-  const more =
-    others.length === 0
-      ? ''
-      : others.length === 1
-        ? ' The other cannot either.'
-        : ` The other ${others.length} cannot either.`;
-  const silent = `No server of the backend ${backend} can be used, and requests wait until one can. ${url}: ${why}${more}`;
+  const whyOf = ({ url, reason }: Replica) =>
+    `${url}: ${ended(behindName(reason ?? 'it has not been asked yet', { backend, url }))}`;
+  const why =
+    others.length < MOST_TOLD
+      ? replicas.map(whyOf).join(' ')
+      : `${whyOf(first)} The other ${others.length} cannot either.`;
+  const silent = `No server of the backend ${backend} can be used, and requests wait until one can. ${why}`;
   return paused ? `${pause} ${silent}` : silent;
 }
 

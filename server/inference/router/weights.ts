@@ -8,6 +8,7 @@ import type { Logger } from '../../observability/logger';
 import type { InferenceBackend, WeightUpdate } from '../backend';
 import { RecentKeys } from '../recent-keys';
 import { behindName } from '../remote/server-name';
+import { ended } from '../remote/server-words';
 import { isRepeatable, retold, sentenceOf, within } from './failures';
 import type { Found, Replica } from './replica';
 
@@ -220,15 +221,18 @@ export class FleetWeights {
     }
     // Each says which server it is by itself; here its address stands before it.
     const why = failed
-      .map(({ replica: { url }, error }) => `${url}: ${behindName(sentenceOf(error), { backend, url })}`)
+      .map(
+        ({ replica: { url }, error }) =>
+          `${url}: ${ended(whyOf(error) ?? behindName(sentenceOf(error), { backend, url }))}`,
+      )
       .join(' ');
     logger.error({ backend, version: update.version, why }, 'Not all servers took the new weights.');
     const first = failed[0]?.error;
     if (done.length === 0 && this.#options.replicas.length === 1) throw retold(first, sentenceOf(first));
     if (done.length === 0) {
       const serving = this.#options.replicas.some((one) => one.serving);
-      const still = serving ? `; what serves is still ${this.#before}` : '';
-      throw retold(first, `No server of the backend ${backend} took the weights ${update.version}${still}. ${why}`);
+      const still = serving ? ` The weights ${this.#before} go on serving.` : '';
+      throw retold(first, `No server of the backend ${backend} took the weights ${update.version}. ${why}${still}`);
     }
     const [taken, left] = [done, failed].map((some) => listed(some.map(({ replica }) => replica.url)));
     throw retold(
@@ -241,6 +245,11 @@ export class FleetWeights {
 /** A remote backend says so where the failure came too late to go back. */
 function servesUnknown(error: unknown): boolean {
   return isStudioError(error) && error.details.serving === null;
+}
+
+/** Only the reason, where the rest of the sentence is that it took them not and goes on with the old ones. */
+function whyOf(error: unknown): string | null {
+  return isStudioError(error) && typeof error.details.why === 'string' ? error.details.why : null;
 }
 
 const MOST_NAMED = 8;

@@ -83,7 +83,8 @@ export function describeBackend(
     const needs = (context: TestContext, feature: Feature) =>
       context.skip(missing().includes(feature), `the backend has no ${feature}`);
 
-    it.skipIf(lacks === 'whatever it says')('can do all that is said of it', () => {
+    it('can do all that is said of it', (context) => {
+      if (lacks === 'whatever it says') return context.skip('nothing is said of it');
       expect(missing().sort()).toEqual([...lacks].sort());
     });
 
