@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Cancelled, Invalid, StudioError, Unavailable } from '../core/errors';
+import { Cancelled, Invalid, NotFound, StudioError, Unavailable } from '../core/errors';
 import type { BackendCheck, CheckItem } from '../core/inference';
 import type { ScoreJobView } from '../core/views';
 import { openTestApp, type TestApp } from '../http/testing/open-test-app';
@@ -55,14 +55,14 @@ beforeEach(() => {
 });
 
 /** Runs one command as the command line would; what it printed, told, and the exit code it asked for. */
-async function run(words: string[], keys: { key?: string } = {}) {
+async function run(words: string[], keys: { key?: string } = {}, asked: StudioClient = client) {
   const printed: string[] = [];
   const told: string[] = [];
   let exitCode = 0;
   const program = new Command('studio').exitOverride().configureOutput({ writeErr: (text) => void told.push(text) });
   addBackendCommands(program, {
-    withClient: (use) => use(client),
-    withRunningStudio: (use) => use(client),
+    withClient: (use) => use(asked),
+    withRunningStudio: (use) => use(asked),
     print: (line) => void printed.push(line),
     tell: (line) => void told.push(line),
     readKeys: async ({ controlKeyEnv }) => ({ ...keys, controlKey: controlKeyEnv && `value-of-${controlKeyEnv}` }),
@@ -133,6 +133,9 @@ describe('studio backends add and list', () => {
     const list = JSON.parse((await run(['backends', 'list', '--json'])).printed.join(''));
     expect(list[0]).toMatchObject({ name: 'gpu', kind: 'vllm', is_default: true, urls: [URL_A, 'http://gpu-2:8000'] });
     expect((await run(['backends', 'list'])).printed[0]).toMatch(/^gpu \(default\): vllm at http:\/\/gpu-1:8000, /);
+    const told = { ok: true, message: '1 of 2 servers serve m.' };
+    const partly = { ...client, listBackends: async () => [{ ...list[0], isDefault: true, health: told }] };
+    expect((await run(['backends', 'list'], {}, partly)).printed[0]).toMatch(/\. 1 of 2 servers serve m\.$/);
     const again = await run(['backends', 'add', 'gpu', URL_A, 'http://gpu-2:8000', '--json']);
     expect(JSON.parse(again.printed.join(''))).toMatchObject({ name: 'gpu', changed: false });
   });
@@ -158,6 +161,14 @@ describe('studio backends add and list', () => {
   });
 });
 
+describe('studio backends remove', () => {
+  it('removes one, and says when there is none of the name', async () => {
+    await run(['backends', 'add', 'old', URL_A]);
+    expect((await run(['backends', 'remove', 'old'])).printed).toEqual(['old']);
+    await expect(run(['backends', 'remove', 'old'])).rejects.toBeInstanceOf(NotFound);
+  });
+});
+
 describe('studio weights, pause, resume', () => {
   it('waits for the end of an update, and fails with what the server said', async () => {
     const done = await run(['weights', 'gpu', '--checkpoint', '/w/2', '--version', 'w2', '--interrupt', '--json']);
@@ -174,6 +185,19 @@ describe('studio weights, pause, resume', () => {
     await expect(run(['weights', 'gpu', '--lora', 'a', '--external', '--version', 'x'])).rejects.toThrow(
       /cannot be used/,
     );
+  });
+
+  it('says which servers do not have the new weights yet', async () => {
+    const replicas = [
+      { url: URL_A, state: 'healthy', reason: null, weightVersion: 'w4' },
+      { url: 'http://gpu-2:8000', state: 'down', reason: 'It refused the connection.', weightVersion: null },
+    ];
+    const partly = { ...client, getBackend: async () => ({ replicas }) } as unknown as StudioClient;
+    const done = await run(['weights', 'gpu', '--external', '--version', 'w4'], {}, partly);
+    expect(done).toMatchObject({
+      printed: ['gpu serves w4'],
+      told: ['http://gpu-2:8000 does not have w4 yet: It refused the connection.'],
+    });
   });
 
   it('goes on asking while an update runs, and stops watching when asked to', async () => {

@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander';
 import { Invalid } from '../core/errors';
 import { type BackendCheck, REMOTE_KINDS } from '../core/inference';
 import { SCORE_TARGETS } from '../core/views';
-import { snakeCase, updateWeights } from './backends';
+import { serversWithout, snakeCase, updateWeights } from './backends';
 import { checkLines, harmless } from './check-list';
 import type { StudioClient } from './client';
 import { wholeNumber } from './option-values';
@@ -31,10 +31,11 @@ export interface KeySources {
 }
 
 export function addBackendCommands(program: Command, around: CommandSurroundings): void {
-  const backends = program.command('backends').description('Servers that generate: check, list, add.');
+  const backends = program.command('backends').description('Servers that generate: check, list, add, remove.');
   addCheck(backends, around);
   addList(backends, around);
   addAdd(backends, around);
+  addRemove(backends, around);
   addWeights(program, around);
   addPause(program, around);
   addScore(program, around);
@@ -93,8 +94,7 @@ function addList(backends: Command, { withClient, print }: CommandSurroundings):
         for (const { name, kind, modelName, isDefault, health, urls } of all) {
           const where = urls.length > 0 ? ` at ${urls.join(', ')}` : '';
           const what = `${kind}${where}, model ${modelName ?? 'unknown'}`;
-          const state = health.ok ? 'Answers.' : health.message;
-          print(harmless(`${name}${isDefault ? ' (default)' : ''}: ${what}. ${state}`));
+          print(harmless(`${name}${isDefault ? ' (default)' : ''}: ${what}. ${health.message}`));
         }
       });
     });
@@ -121,6 +121,18 @@ function addAdd(backends: Command, around: CommandSurroundings): void {
     });
 }
 
+function addRemove(backends: Command, { withClient, print }: CommandSurroundings): void {
+  backends
+    .command('remove <name>')
+    .description('Forget a backend that no run was made with, and its keys.')
+    .action(async (name: string) => {
+      await withClient(async (client) => {
+        await client.removeBackend(name);
+        print(name);
+      });
+    });
+}
+
 interface AddOptions {
   default?: boolean;
   unchecked?: boolean;
@@ -134,7 +146,7 @@ function losses(checks: readonly BackendCheck[]): string[] {
   return [...new Set(warned.flatMap((check) => checkLines(check).filter((line) => line.startsWith('!'))))];
 }
 
-function addWeights(program: Command, { withClient, print, signal }: CommandSurroundings): void {
+function addWeights(program: Command, { withClient, print, tell, signal }: CommandSurroundings): void {
   program
     .command('weights <backend>')
     .description('Give a backend new weights while it serves, and wait for it.')
@@ -157,7 +169,9 @@ function addWeights(program: Command, { withClient, print, signal }: CommandSurr
       await withClient(async (client) => {
         const inFlight = interrupt ? 'interrupt' : 'drain';
         const update = await updateWeights(client, { name, source, version, inFlight }, signal);
-        print(json ? JSON.stringify(snakeCase(update)) : `${name} serves ${update.version}`);
+        const without = await serversWithout(client, name, update.version);
+        for (const { url, reason } of without) tell(`${url} does not have ${update.version} yet: ${reason}`);
+        print(json ? JSON.stringify(snakeCase({ ...update, without })) : `${name} serves ${update.version}`);
       });
     });
 }

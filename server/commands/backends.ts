@@ -24,6 +24,18 @@ export async function updateWeights(
   return current;
 }
 
+/** The servers that were away while the others took the weights: they get them when they are back. */
+export async function serversWithout(
+  client: StudioClient,
+  name: string,
+  version: string,
+): Promise<{ url: string; reason: string }[]> {
+  const { replicas } = await client.getBackend(name);
+  return replicas
+    .filter(({ state, weightVersion }) => state === 'down' || (state !== 'unknown' && weightVersion !== version))
+    .map(({ url, reason, weightVersion }) => ({ url, reason: reason ?? `It serves ${weightVersion ?? 'nothing'}.` }));
+}
+
 /** An answer of the studio with the names that the command line's JSON has: words parted by underscores. */
 export function snakeCase(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(snakeCase);

@@ -16,7 +16,7 @@ import {
 } from '../core/errors';
 import type { BackendCheck } from '../core/inference';
 import { transformer } from '../core/transformer';
-import type { BackendSummary, RunDetail, ScoreJobView, WeightUpdateView } from '../core/views';
+import type { BackendDetail, BackendSummary, RunDetail, ScoreJobView, WeightUpdateView } from '../core/views';
 import type { AppRouter } from '../routers/app-router';
 
 type Inputs = inferRouterInputs<AppRouter>;
@@ -52,8 +52,10 @@ export interface StudioClient {
   saveSkill(yaml: string): Promise<{ name: string; version: number }>;
   importDataset(name: string, jsonl: string): Promise<{ name: string; taskCount: number }>;
   listBackends(): Promise<BackendSummary[]>;
+  getBackend(name: string): Promise<BackendDetail>;
   checkServer(server: Inputs['backends']['check']): Promise<BackendCheck>;
   addBackend(backend: Inputs['backends']['add']): Promise<{ name: string; changed: boolean; checks: BackendCheck[] }>;
+  removeBackend(name: string): Promise<void>;
   /** As it stands after some seconds: it may still be running. */
   updateWeights(update: Inputs['backends']['updateWeights']): Promise<WeightUpdateView>;
   /** The newest updates, newest first. */
@@ -96,8 +98,10 @@ export function connect(
     saveSkill: (yaml) => plain(trpc.skills.save.mutate({ yaml })),
     importDataset: (name, jsonl) => plain(trpc.datasets.import.mutate({ name, jsonl })),
     listBackends: () => plain(trpc.backends.list.query()),
+    getBackend: (name) => plain(trpc.backends.get.query({ name })),
     checkServer: (server) => plain(trpc.backends.check.mutate(server)),
     addBackend: (backend) => plain(trpc.backends.add.mutate(backend)),
+    removeBackend: (name) => plain(trpc.backends.remove.mutate({ name }).then(() => undefined)),
     updateWeights: (update) => plain(trpc.backends.updateWeights.mutate(update)),
     weightUpdates: (name) => plain(trpc.backends.weightUpdates.query({ name, limit: 20 }).then(({ items }) => items)),
     pauseBackend: (name) => plain(trpc.backends.pause.mutate({ name }).then(() => undefined)),

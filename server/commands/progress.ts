@@ -43,12 +43,14 @@ export function createProgress(out: NodeJS.WriteStream): Progress {
 export function runProgress(run: Pick<RunDetail, 'counts' | 'taskCount' | 'groupSize' | 'meanReward'>): ProgressLine {
   const total = run.taskCount * run.groupSize;
   const { counts } = run;
-  const failed = counts.failed + counts.timed_out + counts.cancelled;
-  const finished = counts.completed + counts.truncated + failed;
+  // As the run's page counts: what was dropped or stopped is no failure.
+  const failed = counts.failed + counts.timed_out;
+  const finished = counts.completed + counts.truncated + failed + counts.cancelled;
   const share = total === 0 ? 1 : finished / total;
   const reward = run.meanReward === null ? '' : ` · mean reward ${run.meanReward.toFixed(3)}`;
   const failures = failed > 0 ? ` · ${failed} failed` : '';
-  return { line: `${bar(share)} ${finished}/${total} trajectories${reward}${failures}`, share };
+  const cancelled = counts.cancelled > 0 ? ` · ${counts.cancelled} cancelled` : '';
+  return { line: `${bar(share)} ${finished}/${total} trajectories${reward}${failures}${cancelled}`, share };
 }
 
 export function scoreProgress({ done, total, alreadyScored, approximate }: ScoreJobView): ProgressLine {

@@ -10,6 +10,7 @@ export interface RolloutReport {
   trajectories: number;
   completed: number;
   failed: number;
+  cancelled: number;
   mean_reward: number | null;
   groups: number;
   seconds: number;
@@ -59,7 +60,8 @@ export function reportOf(run: RunDetail): RolloutReport {
     run_id: run.runId,
     trajectories: run.taskCount * run.groupSize,
     completed: counts.completed + counts.truncated,
-    failed: counts.failed + counts.timed_out + counts.cancelled,
+    failed: counts.failed + counts.timed_out,
+    cancelled: counts.cancelled,
     mean_reward: run.meanReward,
     groups: run.taskCount,
     seconds: Math.round(((run.finishedAtMs ?? run.createdAtMs) - run.createdAtMs) / 10) / 100,

@@ -108,7 +108,7 @@ describe('downloads', () => {
     expect(lines).toHaveLength(4);
     expect(lines[0]).toMatchObject({ run_id: run.runId, status: 'completed', token_ids: [0, 1, 2, 3, 4] });
     expect((await get(`/api/runs/${app.services.ambient.newId('run')}/export`)).status).toBe(404);
-    expect((await get('/api/runs/..%2f..%2fx/export')).status).toBe(400);
+    expect((await get('/api/runs/..%2f..%2fx/export')).status).toBe(404);
   });
 
   it('leaves out of an export what no loss can be exact with, counts it, and takes it in when asked to', async () => {

@@ -7,7 +7,7 @@ import { ZodError } from 'zod';
 import { ERROR_EDGES } from '../core/errors';
 import { explainError } from '../observability/explain-error';
 import type { Logger } from '../observability/logger';
-import { describeIssues } from '../services/inputs';
+import { inputError } from '../services/inputs';
 
 const mapped = new WeakSet<TRPCError>();
 
@@ -19,10 +19,11 @@ export function toTrpcError(error: unknown, logger: Logger, where: string): TRPC
 }
 
 function mapError(error: unknown, logger: Logger, where: string): TRPCError {
-  const cause = error instanceof TRPCError && error.cause ? error.cause : error;
-  if (cause instanceof ZodError) return new TRPCError({ code: 'BAD_REQUEST', message: describeIssues(cause) });
+  const thrown = error instanceof TRPCError && error.cause ? error.cause : error;
+  const refused = thrown instanceof ZodError;
+  const cause = refused ? inputError(thrown) : thrown;
   // tRPC's own refusals (no such procedure, unreadable JSON, a body that is too large) say what they are.
-  if (error instanceof TRPCError && error.code !== 'INTERNAL_SERVER_ERROR')
+  if (!refused && error instanceof TRPCError && error.code !== 'INTERNAL_SERVER_ERROR')
     return new TRPCError({ code: error.code, message: SENTENCES[error.code] ?? error.message });
   const { code, message } = explainError(cause, logger, where);
   const trpcCode = code === 'internal' ? 'INTERNAL_SERVER_ERROR' : (ERROR_EDGES[code].trpc as TRPCError['code']);

@@ -82,10 +82,10 @@ describe('what a caller is told', () => {
     return { status: res.status, error: body.error?.json };
   };
 
-  it('is one sentence that names the field, without a stack', async () => {
-    const { status, error } = await ask('runs.get', { runId: '../../etc/passwd' });
+  it('is one sentence in plain words that names the field, without a stack', async () => {
+    const { status, error } = await ask('runs.list', { limit: 'many' });
     expect(status).toBe(400);
-    expect(error?.message).toBe('The field runId cannot be used: is not an identifier of the studio.');
+    expect(error?.message).toBe('The field limit cannot be used: must be a number.');
     expect(error?.data.stack).toBeUndefined();
   });
 
@@ -94,6 +94,8 @@ describe('what a caller is told', () => {
     const { status, error } = await ask('runs.get', { runId });
     expect(status).toBe(404);
     expect(error?.message).toBe(`There is no run ${runId}.`);
+    const never = await ask('runs.get', { runId: '../../etc/passwd' });
+    expect(never).toMatchObject({ status: 404, error: { message: 'There is no run called ../../etc/passwd.' } });
   });
 
   it('says that there is no such operation, and reads no broken JSON', async () => {

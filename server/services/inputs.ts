@@ -1,9 +1,23 @@
 /** Pieces of input schemas that several verbs share. Everything a caller sends is bounded here, before any query. */
 import { z } from 'zod';
-import { Invalid } from '../core/errors';
+import { Invalid, NotFound, type StudioError } from '../core/errors';
+import { MISSING, plainIssue } from './plain-issues';
 
-/** An identifier made by `makeId`: letters, digits and one underscore, so that it can never be a path or a pattern. */
-export const idSchema = z.string().regex(/^[a-z]{3}_[0-9a-z]{26}$/, 'is not an identifier of the studio');
+// The validator's own wording is for programmers. Set here, because the router parses with these schemas by itself.
+z.config({ localeError: plainIssue });
+
+/**
+ * An identifier made by `makeId`: letters, digits and one underscore, so that it can never be a path or a pattern. Nothing
+ * has another one, so that a thing asked for by that is not there.
+ */
+export const idSchema = (thing: string) =>
+  z.string().refine((id) => /^[a-z]{3}_[0-9a-z]{26}$/.test(id), {
+    error: ({ input }) => `There is no ${thing} called ${shortened(String(input))}.`,
+    params: { notFound: true },
+  });
+
+const SHOWN = 80;
+const shortened = (text: string): string => (text.length <= SHOWN ? text : `${text.slice(0, SHOWN)}…`);
 
 /** The database's text cannot hold U+0000, and half a surrogate pair would be stored as another character. */
 export const isStorable = (text: string): boolean => !text.includes('\0') && !/\p{Surrogate}/u.test(text);
@@ -22,11 +36,18 @@ export const nameSchema = z
 export const cursorSchema = z.string().max(200).nullish();
 export const limitSchema = z.number().int().min(1).max(200).default(50);
 
-/** Parses what a caller sent; throws Invalid with one sentence that names the first field that is wrong. */
+/** Parses what a caller sent; throws Invalid or NotFound, with one sentence about the first field that is wrong. */
 export function parseInput<S extends z.ZodType>(schema: S, input: unknown): z.infer<S> {
   const parsed = schema.safeParse(input);
-  if (!parsed.success) throw new Invalid(describeIssues(parsed.error), { issues: parsed.error.issues.slice(0, 20) });
+  if (!parsed.success) throw inputError(parsed.error);
   return parsed.data;
+}
+
+/** What the family calls an input that was refused. */
+export function inputError(error: z.ZodError): StudioError {
+  const [issue] = error.issues;
+  if (issue?.code === 'custom' && issue.params?.notFound === true) return new NotFound(issue.message);
+  return new Invalid(describeIssues(error), { issues: error.issues.slice(0, 20) });
 }
 
 /** One sentence for people from a zod error. */
@@ -37,5 +58,6 @@ export function describeIssues(error: {
   if (!issue) return 'The input cannot be used.';
   const where = issue.path.length === 0 ? 'The input' : `The field ${issue.path.map(String).join('.')}`;
   const more = error.issues.length > 1 ? ` (and ${error.issues.length - 1} more)` : '';
-  return `${where} cannot be used: ${issue.message.replace(/\.$/, '')}${more}.`;
+  const what = issue.message === MISSING ? MISSING : `cannot be used: ${issue.message.replace(/\.$/, '')}`;
+  return `${where} ${what}${more}.`;
 }

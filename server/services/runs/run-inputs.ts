@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { RUN_STATUSES } from '../../core/vocabulary';
 import { cursorSchema, idSchema, limitSchema, nameSchema } from '../inputs';
 
-export const runIdInput = z.object({ runId: idSchema });
+export const runIdInput = z.object({ runId: idSchema('run') });
 export const listRunsInput = z.object({
   cursor: cursorSchema,
   limit: limitSchema,
@@ -32,7 +32,7 @@ export const startRunInput = z.object({
   stale: z.enum(['redo', 'drop']).optional(),
 });
 export const feedInput = z.object({
-  runId: idSchema,
+  runId: idSchema('run'),
   /** The number of the last event the caller has; events after it are sent. */
   lastEventId: z
     .string()

@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { firstTasks, getBackend, getDataset, getSkillVersion } from '../../../db/queries/catalog';
 import { appendRunEvent } from '../../../db/queries/events';
-import { insertRun } from '../../../db/queries/runs';
+import { freeRunName, insertRun } from '../../../db/queries/runs';
 import { Invalid, Unavailable } from '../../core/errors';
 import { scoringProblem } from '../../core/rewards/score';
 import { parseSkill } from '../../core/skills/parse';
@@ -66,8 +66,9 @@ export async function startRun({
   const runId = ambient.newId('run');
   const seed = wanted.seed ?? Math.floor(ambient.random() * 2 ** 31);
   const nowMs = ambient.now();
-  const name = wanted.name ?? `${skill.skillName}-${new Date(nowMs).toISOString().slice(5, 16).replace(/[-:T]/g, '')}`;
+  const madeName = `${skill.skillName}-${new Date(nowMs).toISOString().slice(5, 16).replace(/[-:T]/g, '')}`;
   await database.db.transaction(async (tx) => {
+    const name = wanted.name ?? (await freeRunName(tx, madeName));
     await insertRun(tx, {
       id: runId,
       name,

@@ -4,7 +4,7 @@ import { SCORE_TARGETS } from '../../core/views';
 import { idSchema, nameSchema } from '../inputs';
 
 export const scoreRunInput = z.object({
-  runId: idSchema,
+  runId: idSchema('run'),
   /** Which column is filled: the frozen reference's or that of the policy being trained. */
   as: z.enum(SCORE_TARGETS),
   /** Name of the backend whose weights score. */

@@ -25,6 +25,7 @@ import { idleProcess } from '../testing/idle-process';
 import { insertTestRun, type TestRun } from '../testing/insert-test-run';
 import { getTokens } from '../trajectories/get-tokens';
 import { cancelScore } from './cancel-score';
+import { listScores } from './list-scores';
 import { scoreRun } from './score-run';
 import { scoreStatus } from './score-status';
 
@@ -199,6 +200,22 @@ describeOnBothDatabases('scoring a run', (open) => {
     // Who does not ask for them leaves them.
     await score({ again: true });
     expect((await stored(0))?.alternatives?.k).toBe(3);
+  });
+
+  it('remembers the last job of each target', async () => {
+    backend.weights = 'w4';
+    await score({ as: 'policy' });
+    await score();
+    const of = async () => (await listScores({ ctx, input: { runId: run.runId } })).map((job) => [job.as, job.scored]);
+    expect(await of()).toEqual([
+      ['ref', 3],
+      ['policy', 3],
+    ]);
+    await score({ as: 'policy' });
+    expect(await of()).toEqual([
+      ['policy', 0],
+      ['ref', 3],
+    ]);
   });
 
   it('scores a page again when the weights moved meanwhile, so that its numbers are of one version', async () => {

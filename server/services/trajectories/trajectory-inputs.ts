@@ -2,14 +2,14 @@
 import { z } from 'zod';
 import { idSchema } from '../inputs';
 
-export const trajectoryIdInput = z.object({ trajectoryId: idSchema });
+export const trajectoryIdInput = z.object({ trajectoryId: idSchema('trajectory') });
 export const tokensInput = z.object({
-  trajectoryId: idSchema,
+  trajectoryId: idSchema('trajectory'),
   /** Which token sequence, from 0; more than one only after a compaction or a template that broke the prefix. */
   sequence: z.coerce.number().int().min(0).max(1_000_000).default(0),
 });
 export const tokenTextsInput = z.object({
-  trajectoryId: idSchema,
+  trajectoryId: idSchema('trajectory'),
   ids: z.array(z.number().int().min(0).max(2_147_483_647)).max(64),
 });
 export const outputIdInput = z.object({
