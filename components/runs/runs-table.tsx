@@ -56,7 +56,12 @@ function RunRow({ run }: { run: RunSummary }) {
   return (
     <tr className={ROW_CLASS}>
       <Td className="max-w-60 min-w-20 max-sm:max-w-28">
-        <Link href={`/runs/${run.runId}`} className={`foreign-line block ${ROW_LINK_CLASS}`} title={run.name}>
+        {/* On a phone it wraps: what tells names apart is often at their end. */}
+        <Link
+          href={`/runs/${run.runId}`}
+          className={`foreign-line block max-sm:line-clamp-3 max-sm:whitespace-normal max-sm:wrap-anywhere ${ROW_LINK_CLASS}`}
+          title={run.name}
+        >
           {run.name}
         </Link>
       </Td>

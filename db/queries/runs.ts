@@ -1,5 +1,5 @@
 /** Runs: starting one, the list, one in detail, what went wrong in it. */
-import { and, asc, desc, eq, inArray, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, inArray, or, sql } from 'drizzle-orm';
 import { NotFound } from '../../server/core/errors';
 import type { FailureCount, GroupRow, Page, RunDetail, RunSummary, TrajectoryRow } from '../../server/core/views';
 import {
@@ -31,6 +31,21 @@ export interface NewRun {
     taskId: string;
     members: { id: string; sessionId: string; seed: number }[];
   }[];
+}
+
+/** The name, or where a run has it already the name with the next number: `tutorial-11300028-2`. */
+export async function freeRunName(tx: Tx, name: string): Promise<string> {
+  // Others that name a run wait until this one is there.
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtext(${`run name ${name}`}))`);
+  const taken = await tx
+    .select({ name: runs.name })
+    .from(runs)
+    .where(or(eq(runs.name, name), sql`starts_with(${runs.name}, ${`${name}-`})`));
+  const names = new Set(taken.map((run) => run.name));
+  if (!names.has(name)) return name;
+  let number = 2;
+  while (names.has(`${name}-${number}`)) number++;
+  return `${name}-${number}`;
 }
 
 const ROWS_A_STATEMENT = 20_000;
