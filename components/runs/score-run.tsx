@@ -48,7 +48,7 @@ function ScoreForm({ runId, onClose }: { runId: string; onClose: () => void }) {
     trpc.runs.score.mutationOptions({
       ...ON_ITS_OWN,
       onSuccess: async () => {
-        await queryClient.invalidateQueries(trpc.runs.scoreStatus.queryFilter({ runId }));
+        await queryClient.invalidateQueries(trpc.runs.scores.queryFilter({ runId }));
         onClose();
       },
     }),
@@ -128,26 +128,25 @@ function Check({ label, checked, onChange }: { label: string; checked: boolean; 
   );
 }
 
-/** How a scoring of the run goes on, or how the last one ended; nothing when there was none. */
+/** How a scoring of the run goes on, and how the last of each target ended; nothing when there was none. */
 export function ScoreStatus({ runId }: { runId: string }) {
   const t = useTranslations('score');
   const trpc = useTRPC();
   const queryClient = useQueryClient();
   const mayScore = useMay('operator');
-  const filter = trpc.runs.scoreStatus.queryFilter({ runId });
-  const { data: job } = useQuery(
-    trpc.runs.scoreStatus.queryOptions(
+  const filter = trpc.runs.scores.queryFilter({ runId });
+  const { data: jobs = [] } = useQuery(
+    trpc.runs.scores.queryOptions(
       { runId },
-      { refetchInterval: ({ state }) => (state.data?.status === 'running' ? EVERY_MS : false) },
+      { refetchInterval: ({ state }) => (state.data?.some(isRunning) ? EVERY_MS : false) },
     ),
   );
   const cancel = useMutation(
     trpc.runs.cancelScore.mutationOptions({ onSettled: () => queryClient.invalidateQueries(filter) }),
   );
-  if (!job) return null;
-  if (job.status === 'running')
-    return (
-      <div className="flex flex-wrap items-center gap-3 border-b px-4 py-1.5 text-sm" data-score="running">
+  return jobs.map((job) =>
+    isRunning(job) ? (
+      <div key={job.as} className="flex flex-wrap items-center gap-3 border-b px-4 py-1.5 text-sm" data-score="running">
         <span className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3 gap-y-1">
           <span className="foreign-text">{t('running', { as: t(`targets.${job.as}`), backend: job.backendName })}</span>
           <Progress done={job.done} total={job.total} className="w-80 max-w-full" />
@@ -161,15 +160,17 @@ export function ScoreStatus({ runId }: { runId: string }) {
           </Button>
         ) : null}
       </div>
-    );
-  return (
-    <div data-score={job.status}>
-      <Notice tone={job.status === 'succeeded' ? 'ok' : job.status === 'failed' ? 'bad' : 'warn'}>
-        <Ended job={job} />
-      </Notice>
-    </div>
+    ) : (
+      <div key={job.as} data-score={job.status}>
+        <Notice tone={job.status === 'succeeded' ? 'ok' : job.status === 'failed' ? 'bad' : 'warn'}>
+          <Ended job={job} />
+        </Notice>
+      </div>
+    ),
   );
 }
+
+const isRunning = ({ status }: ScoreJobView): boolean => status === 'running';
 
 function Ended({ job }: { job: ScoreJobView }) {
   const t = useTranslations('score');

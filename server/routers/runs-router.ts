@@ -10,6 +10,7 @@ import { listRuns } from '../services/runs/list-runs';
 import { feedInput, listRunsInput, runIdInput, startRunInput } from '../services/runs/run-inputs';
 import { startRun } from '../services/runs/start-run';
 import { cancelScore } from '../services/scores/cancel-score';
+import { listScores } from '../services/scores/list-scores';
 import { scoreRunInput } from '../services/scores/score-inputs';
 import { scoreRun } from '../services/scores/score-run';
 import { scoreStatus } from '../services/scores/score-status';
@@ -54,6 +55,9 @@ export const runsRouter = router({
   scoreStatus: procedures.viewer
     .input(runIdInput)
     .query(({ ctx, input }): Promise<ScoreJobView | null> => scoreStatus({ ctx: ctx.serviceContext, input })),
+  scores: procedures.viewer
+    .input(runIdInput)
+    .query(({ ctx, input }): Promise<ScoreJobView[]> => listScores({ ctx: ctx.serviceContext, input })),
   cancelScore: procedures.operator
     .input(runIdInput)
     .mutation(({ ctx, input }): Promise<{ runId: string }> => cancelScore({ ctx: ctx.serviceContext, input })),
