@@ -87,6 +87,63 @@ test('a backend is opened, paused, resumed and asked for new weights by keyboard
   await expect(update).toBeFocused();
 });
 
+test('what a button said goes with the state it spoke of', async ({ page, watch }) => {
+  watch.allow(/409 /);
+  await open(page, '/backends/by-keyboard');
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await expect(pageHeader(page)).toContainText('paused');
+  await page.getByRole('button', { name: 'Check again' }).click();
+  await expect(page.getByText('Resume it, then check it')).toBeVisible();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await expect(pageHeader(page)).toContainText('answers');
+  await expect(page.getByText('Resume it, then check it')).toHaveCount(0);
+});
+
+test('a backend that no run was made with is removed, another is kept with the reason', async ({
+  page,
+  client,
+  finished,
+  watch,
+}) => {
+  // It is asked for once more on the way to the list.
+  watch.allow(/409 /, /404 /);
+  await client.backends.add.mutate({ name: 'forgotten', kind: 'vllm', urls: ['http://127.0.0.1:9'], unchecked: true });
+  const { backendName } = await client.runs.get.query({ runId: finished.runId });
+  for (const name of [backendName, 'forgotten']) {
+    await open(page, `/backends/${name}`);
+    await page.getByRole('button', { name: 'Remove' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Remove the backend' });
+    await expect(dialog).toContainText(name);
+    await dialog.getByRole('button', { name: 'Remove it' }).click();
+    if (name === backendName) await expect(dialog).toContainText('cannot be removed: the run');
+  }
+  await page.waitForURL(/\/backends$/);
+  await expect(page.getByRole('link', { name: backendName })).toBeVisible();
+  await expect(page.getByRole('link', { name: 'forgotten' })).toHaveCount(0);
+});
+
+test('of a backend that cannot be used a run is refused, and the form says so once', async ({
+  page,
+  client,
+  watch,
+}) => {
+  watch.allow(/503 /);
+  await client.backends.add.mutate({ name: 'nobody', kind: 'vllm', urls: ['http://127.0.0.1:9'], unchecked: true });
+  try {
+    await open(page, '/runs/new');
+    await page.getByLabel('Backend', { exact: true }).selectOption('nobody');
+    await expect(page.getByText('nobody cannot be used now: a run would be refused.')).toBeVisible();
+    await page.getByRole('button', { name: 'Start', exact: true }).click();
+    await expect(page.getByText('nobody cannot be used: the run was refused')).toBeVisible();
+    await expect(page.getByText('refused the connection')).toHaveCount(1);
+    await expect(page.getByText('requests wait')).toHaveCount(0);
+    await page.getByLabel('Backend', { exact: true }).selectOption('');
+    await expect(page.getByText('cannot be used')).toHaveCount(0);
+  } finally {
+    await client.backends.remove.mutate({ name: 'nobody' });
+  }
+});
+
 test('of many servers the line of one is chosen by keyboard, and a link shows it again', async ({ page, client }) => {
   const urls = Array.from({ length: 8 }, (_, n) => `http://127.0.0.1:9/gpu-${n}`);
   await client.backends.add.mutate({ name: 'many', kind: 'vllm', urls, unchecked: true });

@@ -42,6 +42,9 @@ test('the main job is done with a thumb', async ({ page }) => {
   await page.getByRole('region', { name: 'Trajectories' }).getByRole('link').first().tap();
   await page.waitForURL(/\/trajectories\//);
   await expect(tokenMap(page)).toBeVisible();
+  const hidden = await page.evaluate(() => document.documentElement.scrollHeight - window.innerHeight);
+  expect(hidden, 'only the tokens scroll').toBe(0);
+  await expect(pageHeader(page).locator('kbd').first(), 'there are no keys').toBeHidden();
   const all = page.getByRole('button', { name: /^Token [\d,]+: all its numbers/ });
   const box = await tokenMap(page).boundingBox();
   await expect(async () => {

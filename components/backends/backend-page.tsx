@@ -1,5 +1,6 @@
 'use client';
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import Link from 'next/link';
 import { useTranslations } from 'next-intl';
 import { useState } from 'react';
 import { useMay } from '@/components/people/use-may';
@@ -15,9 +16,11 @@ import { SkeletonRows } from '@/components/ui/skeleton';
 import { EmptyState, Notice } from '@/components/ui/state';
 import { Time } from '@/components/ui/time';
 import { useUrlState } from '@/components/ui/url-state';
+import { useErrorWhile } from '@/components/ui/use-error-while';
 import type { BackendDetail } from '@/server/core/views';
 import { CheckList } from './check-list';
 import { FigureCharts } from './figure-charts';
+import { RemoveBackend } from './remove-backend';
 import { ReplicaTable } from './replica-table';
 import { areMany } from './server-stroke';
 import { UpdateWeights } from './update-weights';
@@ -102,9 +105,10 @@ function Backend({ backend }: { backend: BackendDetail }) {
         <Panel
           title={t('can.title')}
           className={remote ? 'border-t xl:border-l' : 'max-xl:border-t xl:border-l'}
-          aside={remote ? <CheckAgain name={name} /> : undefined}
+          aside={remote ? <CheckAgain name={name} state={stateOf(backend)} /> : undefined}
         >
           <Capabilities backend={backend} />
+          {remote ? <HowToChange name={name} /> : null}
         </Panel>
       </div>
       {backend.checks.map((check) => (
@@ -125,6 +129,11 @@ function Backend({ backend }: { backend: BackendDetail }) {
   );
 }
 
+/** What a button that failed spoke of: when this changes, its sentence may not hold any more. */
+function stateOf({ paused, trouble, health, weightVersion }: BackendDetail): string {
+  return JSON.stringify([paused, trouble === null, health.ok, health.held === true, weightVersion]);
+}
+
 function BackendHeader({ backend }: { backend: BackendDetail }) {
   const t = useTranslations('backend');
   const list = useTranslations('backends');
@@ -140,7 +149,10 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
   const sources = capabilities?.weightSources ?? [];
   // Also one of them that somebody else paused, or an update left so, is resumed here.
   const hasServers = backend.kind !== 'embedded';
-  const failed = pause.error ?? resume.error;
+  const state = stateOf(backend);
+  const pauseFailed = useErrorWhile(state, pause.error);
+  const resumeFailed = useErrorWhile(state, resume.error);
+  const failed = pauseFailed ?? resumeFailed;
   return (
     <>
       <PageHeader
@@ -153,12 +165,12 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
               {paused ? t('paused') : list(health.ok ? 'answers' : health.held ? 'held' : 'silent')}
             </Chip>
             {backend.modelName ? (
-              <Chip label={t('model')} title={backend.modelName} className="max-w-72">
+              <Chip label={t('model')} title={backend.modelName} keepEnd className="max-w-full lg:max-w-144">
                 {backend.modelName}
               </Chip>
             ) : null}
             {backend.weightVersion ? (
-              <Chip label={t('weightVersion')} title={backend.weightVersion} className="max-w-60">
+              <Chip label={t('weightVersion')} title={backend.weightVersion} keepEnd className="max-w-full lg:max-w-96">
                 {backend.weightVersion}
               </Chip>
             ) : null}
@@ -168,6 +180,7 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
         actions={
           mayOperate ? (
             <>
+              <RemoveBackend name={name} state={state} />
               {hasServers && !paused && backend.trouble !== null ? (
                 <Button busy={resume.isPending} onClick={() => resume.mutate({ name })}>
                   {t('resume')}
@@ -193,13 +206,13 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
         }
       />
       {failed ? <Notice tone="bad">{sentence(failed)}</Notice> : null}
-      <UpdateWeights name={name} sources={sources} open={updating} onClose={() => setUpdating(false)} />
+      <UpdateWeights name={name} state={state} sources={sources} open={updating} onClose={() => setUpdating(false)} />
     </>
   );
 }
 
 /** Asks the servers again what they can do; what they answer replaces the list below. */
-function CheckAgain({ name }: { name: string }) {
+function CheckAgain({ name, state }: { name: string; state: string }) {
   const t = useTranslations('backend');
   const trpc = useTRPC();
   const queryClient = useQueryClient();
@@ -211,14 +224,33 @@ function CheckAgain({ name }: { name: string }) {
       onSettled: () => queryClient.invalidateQueries(trpc.backends.get.queryFilter({ name })),
     }),
   );
+  const failed = useErrorWhile(state, check.error);
   if (!mayOperate) return null;
   return (
     <span className="flex flex-wrap items-center gap-2">
-      {check.isError ? <span className="foreign-text text-bad">{sentence(check.error)}</span> : null}
+      {failed ? <span className="foreign-text text-bad">{sentence(failed)}</span> : null}
       <Button kind="quiet" className="-my-1 -mr-2.5" busy={check.isPending} onClick={() => check.mutate({ name })}>
         {t('checkAgain')}
       </Button>
     </span>
+  );
+}
+
+/** Settings are not changed one by one: what is added under the same name takes its place. */
+function HowToChange({ name }: { name: string }) {
+  const t = useTranslations('backend');
+  if (!useMay('operator')) return null;
+  return (
+    <p className="foreign-text px-4 pb-3 text-sm text-ink-2">
+      {t.rich('howToChange', {
+        name,
+        link: (text) => (
+          <Link href="/backends/new" className="underline decoration-line underline-offset-3 hover:decoration-ink">
+            {text}
+          </Link>
+        ),
+      })}
+    </p>
   );
 }
 

@@ -7,6 +7,7 @@ import { useMay } from '@/components/people/use-may';
 import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
 import { Button, ButtonLink } from '@/components/ui/button';
 import { Chip } from '@/components/ui/chip';
+import { EndLine } from '@/components/ui/end-line';
 import { FoldedText } from '@/components/ui/folded-text';
 import { ABSENT, count } from '@/components/ui/numbers';
 import { PageHeader } from '@/components/ui/page-header';
@@ -88,10 +89,8 @@ export function BackendsPage() {
                       ) : null}
                     </Td>
                     <Td className="whitespace-nowrap text-ink-2 max-sm:hidden">{kind}</Td>
-                    <Td className="max-w-60 text-ink-2 max-md:hidden">
-                      <span className="foreign-line block" title={modelName ?? undefined}>
-                        {modelName ?? ABSENT}
-                      </span>
+                    <Td className="max-w-60 text-ink-2 max-md:hidden xl:max-w-112">
+                      {modelName === null ? ABSENT : <EndLine text={modelName} />}
                     </Td>
                     <Td numeric className="text-ink-2 max-sm:hidden">
                       {urls.length === 0 ? t('inside') : count(urls.length)}

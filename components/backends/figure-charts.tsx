@@ -18,6 +18,7 @@ import {
   FIGURES,
   type Figure,
   historyOf,
+  isUntold,
   lonePoints,
   newestOf,
   seriesOf,
@@ -108,10 +109,6 @@ function Chart({
   const told = rows.some(({ range }) => range !== null);
   const many = areMany(replicas.length);
   const lines = linesOf(replicas.length, chosen);
-  // One that was never reached has said nothing about what it tells.
-  const tellsNothing =
-    replicas.some(({ points }) => points.some(({ state }) => state === 'healthy')) &&
-    replicas.every(({ points }) => points.every(({ figures }) => figures === null));
   const stretchMs = (rows.at(-1)?.atMs ?? 0) - (rows[0]?.atMs ?? 0);
   return (
     <figure className="m-0 min-w-0 bg-bg px-4 py-2 max-sm:px-3" aria-label={`${t(`figure.${figure}`)}: ${now}`}>
@@ -191,7 +188,9 @@ function Chart({
           </ComposedChart>
         </ResponsiveContainer>
       ) : (
-        <p className="flex h-24 items-center text-sm text-ink-3">{t(tellsNothing ? 'untold' : 'noReading')}</p>
+        <p className="flex h-24 items-center text-sm text-ink-3">
+          {t(isUntold(history, figure) ? 'untold' : 'noReading')}
+        </p>
       )}
     </figure>
   );

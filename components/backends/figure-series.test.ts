@@ -3,6 +3,7 @@ import type { ServerFigures } from '../../server/core/inference';
 import type { BackendHistory, BackendHistoryPoint } from '../../server/core/views';
 import {
   historyOf,
+  isUntold,
   lonePoints,
   newestOf,
   type SeriesRow,
@@ -102,5 +103,26 @@ describe('changes of weights', () => {
     expect(changes).toEqual([{ atMs: 200, version: 'b' }]);
     expect(versionChanges(history([point(100, 0)]))).toEqual([]);
     expect([100, 200, 900].map((atMs) => versionAtMs(changes, atMs))).toEqual([null, 'b', 'b']);
+  });
+});
+
+describe('what a server does not tell', () => {
+  const reading = (figures: Partial<ServerFigures>): BackendHistoryPoint => ({
+    ...point(100, 0),
+    figures: { ...NOTHING_TOLD, ...figures },
+  });
+
+  it('is everything once it answered without figures, and nothing before it answered', () => {
+    expect(isUntold(history([point(100, 0)]), 'kv')).toBe(true);
+    expect(isUntold(history([{ ...point(100, 0), state: 'down' }]), 'kv')).toBe(false);
+  });
+
+  it('is a gauge as soon as others are told, and a figure of requests once something was sampled', () => {
+    const idle = history([reading({ running: 0, tokensPerSecond: 0 })]);
+    expect(isUntold(idle, 'kv')).toBe(true);
+    for (const figure of ['ttft', 'tpot', 'prefix'] as const) {
+      expect(isUntold(idle, figure), figure).toBe(false);
+      expect(isUntold(history([reading({ tokensPerSecond: 12 })]), figure), figure).toBe(true);
+    }
   });
 });

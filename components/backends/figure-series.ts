@@ -98,6 +98,20 @@ export function newestOf(
   return { low: sum, high: sum, summed: true };
 }
 
+/** Figures of requests: there is none before a server has sampled something. */
+const OF_REQUESTS: ReadonlySet<Figure> = new Set(['ttft', 'tpot', 'prefix']);
+
+/**
+ * Whether the servers do not tell a figure of which nothing was read: they have answered and told nothing at all, or
+ * have told others when this one would have been there.
+ */
+export function isUntold({ replicas }: BackendHistory, figure: Figure): boolean {
+  const points = replicas.flatMap((replica) => replica.points);
+  const told = points.flatMap(({ figures }) => figures ?? []);
+  if (told.length === 0) return points.some(({ state }) => state === 'healthy');
+  return told.some(({ tokensPerSecond }) => !OF_REQUESTS.has(figure) || (tokensPerSecond ?? 0) > 0);
+}
+
 /** When the first server had new weights, oldest first. */
 export function versionChanges(history: BackendHistory): { atMs: number; version: string }[] {
   const first = new Map<string, number>();

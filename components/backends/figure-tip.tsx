@@ -1,6 +1,7 @@
 'use client';
 import { useTranslations } from 'next-intl';
 import type { ReactNode } from 'react';
+import { EndLine } from '@/components/ui/end-line';
 import type { SpreadRow } from './figure-spread';
 import { CHOSEN_COLOUR, colourOf, ServerStroke } from './server-stroke';
 
@@ -30,7 +31,7 @@ export function FigureTip({
     <div className="max-w-72 rounded border border-line bg-raised px-2 py-1 text-xs text-ink shadow-raised">
       <p className="flex gap-2">
         {clock}
-        {version === null ? null : <span className="foreign-line text-ink-2">{version}</span>}
+        {version === null ? null : <EndLine text={version} className="text-ink-2" />}
       </p>
       {many ? (
         <>

@@ -2,6 +2,7 @@
 import { useTranslations } from 'next-intl';
 import { Fragment, type ReactNode, useState } from 'react';
 import { TONE_TEXT, type Tone } from '@/components/ui/chip';
+import { EndLine } from '@/components/ui/end-line';
 import { ABSENT, count, decimal, percent } from '@/components/ui/numbers';
 import { NoteRow, ROW_CLASS, Table, Td, Th } from '@/components/ui/table';
 import type { ReplicaView } from '@/server/core/views';
@@ -36,7 +37,7 @@ export function ReplicaTable({
     <Table label={t('title')}>
       <thead>
         <tr>
-          <Th className="min-w-52">{t('server')}</Th>
+          <Th className="min-w-60">{t('server')}</Th>
           <Th>{t('state')}</Th>
           <Th>{t('weights')}</Th>
           <Th numeric title={t('oursTitle')}>
@@ -88,6 +89,23 @@ export function ReplicaTable({
   );
 }
 
+/** Never parted within its port. */
+function Address({ url }: { url: string }) {
+  const [whole = url, before = url, port = ''] = /^(.*)(:\d{1,5})/.exec(url) ?? [];
+  return (
+    <>
+      {before}
+      {port ? (
+        <>
+          <wbr />
+          <span className="whitespace-nowrap">{port}</span>
+          {url.slice(whole.length)}
+        </>
+      ) : null}
+    </>
+  );
+}
+
 function LineSwitch({ server, on, onChange }: { server: string; on: boolean; onChange: (on: boolean) => void }) {
   const t = useTranslations('backend.replicas');
   const says = t(on ? 'hideLine' : 'showLine', { server });
@@ -121,7 +139,9 @@ function Replica({ replica, short, line }: { replica: ReplicaView; short: string
           <span className="flex items-center gap-2">
             {line}
             {short === url ? (
-              <span className="foreign-text font-mono text-sm">{url}</span>
+              <span className="foreign-text font-mono text-sm">
+                <Address url={url} />
+              </span>
             ) : (
               <button
                 type="button"
@@ -130,16 +150,14 @@ function Replica({ replica, short, line }: { replica: ReplicaView; short: string
                 onClick={() => setWhole(!whole)}
                 className="foreign-text text-left font-mono text-sm hover:underline"
               >
-                {whole ? url : short}
+                {whole ? <Address url={url} /> : short}
               </button>
             )}
           </span>
         </Td>
         <Td className={`whitespace-nowrap ${TONE_TEXT[TONES[state]]}`}>{t(`states.${state}`)}</Td>
-        <Td className="max-w-36">
-          <span className="foreign-line block font-mono text-sm" title={weightVersion ?? undefined}>
-            {weightVersion ?? ABSENT}
-          </span>
+        <Td className="max-w-36 xl:max-w-56">
+          {weightVersion === null ? ABSENT : <EndLine text={weightVersion} className="block font-mono text-sm" />}
         </Td>
         <Td numeric title={t('tokensInFlight', { tokens: count(replica.tokensInFlight) })}>
           {count(replica.inFlight)}

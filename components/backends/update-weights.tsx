@@ -8,16 +8,20 @@ import { Dialog } from '@/components/ui/dialog';
 import { Field, Select, TextInput } from '@/components/ui/field';
 import { useErrorSentence } from '@/components/ui/query-view';
 import { Notice } from '@/components/ui/state';
+import { useErrorWhile } from '@/components/ui/use-error-while';
 import type { WeightSource } from '@/server/core/inference';
 
 /** Asks for new weights: where they are, what they are called, and what becomes of the generations under way. */
 export function UpdateWeights({
   name,
+  state,
   sources,
   open,
   onClose,
 }: {
   name: string;
+  /** Of the backend: what failed in another says nothing of this one. */
+  state: string;
   sources: readonly WeightSource[];
   open: boolean;
   onClose: () => void;
@@ -36,6 +40,7 @@ export function UpdateWeights({
       onSuccess: onClose,
     }),
   );
+  const failed = useErrorWhile(`${state} ${open}`, update.error);
   const ready = version.trim() !== '' && (kind === 'external' || path.trim() !== '');
   return (
     <Dialog open={open} title={t('update')} onClose={onClose}>
@@ -91,7 +96,7 @@ export function UpdateWeights({
             </Select>
           )}
         </Field>
-        {update.isError ? <Notice tone="bad">{sentence(update.error)}</Notice> : null}
+        {failed ? <Notice tone="bad">{sentence(failed)}</Notice> : null}
         <div className="flex flex-wrap items-center gap-2">
           <Button type="submit" kind="primary" busy={update.isPending} disabled={!ready}>
             {t('updateNow')}

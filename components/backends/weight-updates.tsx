@@ -4,6 +4,7 @@ import { useTranslations } from 'next-intl';
 import { Fragment, useState } from 'react';
 import { useTRPC } from '@/components/trpc';
 import { TONE_TEXT, type Tone } from '@/components/ui/chip';
+import { EndLine } from '@/components/ui/end-line';
 import { FoldedText } from '@/components/ui/folded-text';
 import { LoadMore } from '@/components/ui/load-more';
 import { ABSENT, count, duration } from '@/components/ui/numbers';
@@ -62,9 +63,7 @@ export function WeightUpdates({ name, newest }: { name: string; newest: readonly
                   {count(update.number)}
                 </Td>
                 <Td className="max-w-32">
-                  <span className="foreign-line block font-mono text-sm" title={update.version}>
-                    {update.version}
-                  </span>
+                  <EndLine text={update.version} className="block font-mono text-sm" />
                 </Td>
                 <Td className={`whitespace-nowrap ${TONE_TEXT[TONES[update.status]]}`}>
                   {t(`statuses.${update.status}`)}
@@ -72,9 +71,7 @@ export function WeightUpdates({ name, newest }: { name: string; newest: readonly
                 <Td className="w-full max-w-0 text-ink-2">
                   {t(`sources.${update.source.kind}`)}
                   {update.source.path ? (
-                    <span className="foreign-line foreign-end block font-mono text-sm" title={update.source.path}>
-                      <bdi>{update.source.path}</bdi>
-                    </span>
+                    <EndLine text={update.source.path} className="block font-mono text-sm" />
                   ) : null}
                 </Td>
                 <Td className="whitespace-nowrap text-ink-2">{t(`inFlights.${update.inFlight}`)}</Td>

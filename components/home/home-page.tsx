@@ -7,6 +7,7 @@ import { RunsTable } from '@/components/runs/runs-table';
 import { StartForm } from '@/components/runs/start-form';
 import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
 import { classNames } from '@/components/ui/class-names';
+import { EndLine } from '@/components/ui/end-line';
 import { count } from '@/components/ui/numbers';
 import { PageHeader } from '@/components/ui/page-header';
 import { Panel } from '@/components/ui/panel';
@@ -104,15 +105,19 @@ function Inventory() {
                     {name}
                   </Link>
                   {isDefault ? <span className="shrink-0 text-sm text-ink-3">{t('default')}</span> : null}
-                  <span
-                    className={classNames(
-                      'foreign-line ml-auto text-sm',
-                      health.ok ? 'text-ink-3' : health.held ? 'text-warn' : 'text-bad',
-                    )}
-                    title={health.message}
-                  >
-                    {health.ok ? (modelName ?? health.message) : health.message}
-                  </span>
+                  {health.ok && modelName !== null ? (
+                    <EndLine text={modelName} title={health.message} className="ml-auto text-sm text-ink-3" />
+                  ) : (
+                    <span
+                      className={classNames(
+                        'foreign-line ml-auto text-sm',
+                        health.ok ? 'text-ink-3' : health.held ? 'text-warn' : 'text-bad',
+                      )}
+                      title={health.message}
+                    >
+                      {health.message}
+                    </span>
+                  )}
                 </li>
               ))}
               {list.length > 6 ? (

@@ -4,6 +4,7 @@ import { useRouter, useSearchParams } from 'next/navigation';
 import { useTranslations } from 'next-intl';
 import { useState } from 'react';
 import { useMay } from '@/components/people/use-may';
+import { readServerProblem } from '@/components/server-errors';
 import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
 import { Button, ButtonLink } from '@/components/ui/button';
 import { Field, Select, TextInput } from '@/components/ui/field';
@@ -11,8 +12,13 @@ import { count } from '@/components/ui/numbers';
 import { QueryView, useErrorSentence } from '@/components/ui/query-view';
 import { Skeleton } from '@/components/ui/skeleton';
 import { EmptyState, Notice } from '@/components/ui/state';
+import { useErrorWhile } from '@/components/ui/use-error-while';
 import type { BackendSummary, DatasetSummary, SkillSummary } from '@/server/core/views';
 import { type NumberField, readStartRun, type StartRunFields, USUAL_GROUP_SIZE, USUAL_TASKS } from './start-run-fields';
+import { UnusableBackend } from './unusable-backend';
+
+/** A model's name of more characters may not fit beside its backend's. */
+const LONG_MODEL = 24;
 
 const ASK_AGAIN_MS = 5_000;
 
@@ -81,6 +87,8 @@ function FilledForm({
   const [fields, setFields] = useState<StartRunFields>(() => initialFields(skills, datasets, asked));
   const start = useMutation(
     trpc.runs.start.mutationOptions({
+      // What the server found out about the backend is said below.
+      onError: () => queryClient.invalidateQueries(trpc.backends.list.pathFilter()),
       onSuccess: ({ runId }) => {
         void queryClient.invalidateQueries(trpc.runs.list.pathFilter());
         router.push(`/runs/${runId}`);
@@ -91,6 +99,11 @@ function FilledForm({
   const read = readStartRun(fields);
   const dataset = datasets.find(({ name }) => name === fields.dataset);
   const backend = known.find(({ name, isDefault }) => (fields.backend === '' ? isDefault : name === fields.backend));
+  const judge = known.find(({ name }) => name === fields.judge);
+  const unusable = [backend, judge].find((one) => one && !one.health.ok && !one.health.held);
+  const failed = useErrorWhile(JSON.stringify([fields, unusable?.name]), start.error);
+  // Said once: why it cannot be used is why the run was refused.
+  const refused = Boolean(unusable && failed && readServerProblem(failed).code === 'SERVICE_UNAVAILABLE');
   const taskCount = Math.min(read.input?.tasks ?? dataset?.taskCount ?? 0, dataset?.taskCount ?? 0);
   const set = (field: keyof StartRunFields) => (event: { target: { value: string } }) =>
     setFields((before) => ({ ...before, [field]: event.target.value }));
@@ -141,7 +154,7 @@ function FilledForm({
                 .filter(({ isDefault }) => !isDefault)
                 .map(({ name, modelName }) => (
                   <option key={name} value={name}>
-                    {modelName ? `${name} · ${modelName}` : name}
+                    {modelName ? `${name} · ${shortModel(modelName)}` : name}
                   </option>
                 ))}
             </Select>
@@ -250,15 +263,11 @@ function FilledForm({
         </div>
       </details>
       {backends?.length === 0 ? <Notice>{t('noBackend')}</Notice> : null}
-      {backend && !backend.health.ok ? (
-        <Notice>
-          {t(backend.health.held ? 'backendHeld' : 'backendUnwell', {
-            name: backend.name,
-            why: backend.health.message,
-          })}
-        </Notice>
+      {backend?.health.held ? (
+        <Notice>{t('backendHeld', { name: backend.name, why: backend.health.message })}</Notice>
       ) : null}
-      {start.isError ? <Notice tone="bad">{sentence(start.error)}</Notice> : null}
+      {unusable ? <UnusableBackend backend={unusable} refused={refused} /> : null}
+      {failed && !refused ? <Notice tone="bad">{sentence(failed)}</Notice> : null}
       <div className="flex flex-wrap items-center gap-3">
         <Button
           type="submit"
@@ -279,6 +288,12 @@ function FilledForm({
     </form>
   );
 }
+
+/** Of a path its end: an option is cut where its line ends. */
+const shortModel = (model: string): string => {
+  const end = model.slice(model.lastIndexOf('/'));
+  return model.length > LONG_MODEL && end.length < model.length ? `…${end}` : model;
+};
 
 /** What the address asks for, else the tutorial's pair, else a dataset called like its skill. */
 function initialFields(skills: SkillSummary[], datasets: DatasetSummary[], asked: URLSearchParams): StartRunFields {

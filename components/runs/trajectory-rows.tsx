@@ -29,7 +29,7 @@ export function TrajectoryRows(props: Rows) {
 
 function AllRows({ runId, rows, label, head }: Rows) {
   return (
-    <ScrollFrame label={label} className="overflow-x-auto">
+    <ScrollFrame label={label} className="overflow-x-auto scroll-edges">
       <table className="w-full border-collapse text-left">
         <thead>{head}</thead>
         <tbody>

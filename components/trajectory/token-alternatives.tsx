@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useTranslations } from 'next-intl';
 import { ON_ITS_OWN, useTRPC } from '@/components/trpc';
+import { EndLine } from '@/components/ui/end-line';
 import { PanelHeader } from '@/components/ui/panel';
 import type { ScoreSource } from '@/server/core/tokens/chunk';
 import type { WireTokens } from '@/server/core/tokens/wire';
@@ -37,7 +38,11 @@ export function TokenAlternatives({
     <section aria-label={t('title')}>
       <PanelHeader
         title={t('title')}
-        aside={scoredBy ? t('by', { backend: scoredBy.backend, version: scoredBy.weightVersion }) : undefined}
+        aside={
+          scoredBy ? (
+            <EndLine text={t('by', { backend: scoredBy.backend, version: scoredBy.weightVersion })} />
+          ) : undefined
+        }
       />
       <ol className="px-4 py-2 text-sm">
         {shown.map(({ id, logprob }, rank) => {

@@ -1,6 +1,7 @@
 'use client';
 import { useTranslations } from 'next-intl';
 import type { ReactNode } from 'react';
+import { EndLine } from '@/components/ui/end-line';
 import { ABSENT, count, decimal, signed } from '@/components/ui/numbers';
 import { PanelHeader } from '@/components/ui/panel';
 import { alternativesSource } from '@/server/core/tokens/alternatives-source';
@@ -188,12 +189,13 @@ function Fact({
 /** Which weights gave a number. */
 function By({ source }: { source: ScoreSource | null }) {
   if (!source) return null;
-  const by = `${source.backend} · ${source.weightVersion}`;
   return (
     <>
       {' '}
-      <span className="foreign-line inline-block max-w-32 align-bottom text-ink-3" title={by}>
-        {by}
+      <span className="flex min-w-0 text-ink-3" title={`${source.backend} · ${source.weightVersion}`}>
+        <span className="foreign-line max-w-1/2 shrink-0">{source.backend}</span>
+        <span className="whitespace-pre"> · </span>
+        <EndLine text={source.weightVersion} className="" />
       </span>
     </>
   );

@@ -1,6 +1,7 @@
 'use client';
 import { useTranslations } from 'next-intl';
 import { ScaleLegend, Swatch } from '@/components/charts/scale-legend';
+import { EndLine } from '@/components/ui/end-line';
 import { decimal, signed } from '@/components/ui/numbers';
 import type { WeightSpan } from '@/server/core/tokens/chunk';
 import { type ChannelView, versionNumbers } from './channels';
@@ -27,9 +28,7 @@ export function TokenLegend({ view, weights }: { view: ChannelView; weights: rea
         {[...versions].slice(0, 12).map(([version, number]) => (
           <span key={version} className="flex items-center gap-1.5 whitespace-nowrap">
             <Swatch kind="category" index={number} />
-            <span className="foreign-line foreign-end max-w-40" title={version}>
-              <bdi>{version}</bdi>
-            </span>
+            <EndLine text={version} className="max-w-40" />
           </span>
         ))}
         {versions.size > 12 ? (

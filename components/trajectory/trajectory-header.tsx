@@ -56,7 +56,7 @@ export function TrajectoryHeader({
             <Chip tone="warn">{t('sequenceTruncated')}</Chip>
           ) : null}
           {versions.length > 0 ? (
-            <Chip label={t('weights')} title={versions.join(' → ')} className="max-w-80">
+            <Chip label={t('weights')} title={versions.join(' → ')} keepEnd className="max-w-full sm:max-w-112">
               {versions.length > 3 ? `${versions[0]} → … → ${versions.at(-1)}` : versions.join(' → ')}
             </Chip>
           ) : null}
@@ -75,18 +75,33 @@ export function TrajectoryHeader({
         <>
           <Button
             kind="quiet"
-            className="px-1"
+            className="px-1 max-sm:px-3"
             title={t('previous')}
             aria-label={t('previous')}
             onClick={() => onSibling(-1)}
           >
-            <Kbd>k</Kbd> ↑
+            <KeyHint>k</KeyHint>↑
           </Button>
-          <Button kind="quiet" className="px-1" title={t('next')} aria-label={t('next')} onClick={() => onSibling(1)}>
-            <Kbd>j</Kbd> ↓
+          <Button
+            kind="quiet"
+            className="px-1 max-sm:px-3"
+            title={t('next')}
+            aria-label={t('next')}
+            onClick={() => onSibling(1)}
+          >
+            <KeyHint>j</KeyHint>↓
           </Button>
         </>
       }
     />
+  );
+}
+
+/** Not where there are no keys. */
+function KeyHint({ children }: { children: string }) {
+  return (
+    <span className="max-sm:hidden pointer-coarse:hidden">
+      <Kbd>{children}</Kbd>{' '}
+    </span>
   );
 }

@@ -207,7 +207,7 @@ function Loaded({ detail, tokens, tokensError, onRetry, live, sequence, url, set
 
   const only = (name: Pane) => (pane === name ? '' : 'max-lg:hidden');
   return (
-    <div className="flex h-dvh min-h-[30rem] flex-col">
+    <div className="flex h-[calc(100dvh-var(--top-bar))] min-h-[30rem] flex-col">
       <TrajectoryHeader detail={detail} onSibling={goToSibling} />
       <div className="flex items-center border-b border-line-soft px-3 py-1 lg:hidden">
         <Segmented

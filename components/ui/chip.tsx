@@ -17,12 +17,15 @@ export function Chip({
   label,
   tone = 'plain',
   title,
+  keepEnd = false,
   className,
   children,
 }: {
   label?: ReactNode;
   tone?: Tone;
   title?: string;
+  /** Cut at the beginning: a path, whose end tells it from others. */
+  keepEnd?: boolean;
   className?: string;
   children?: ReactNode;
 }) {
@@ -36,7 +39,9 @@ export function Chip({
     >
       {label ? <span className="text-ink-2">{label}</span> : null}
       {children === undefined ? null : (
-        <span className={classNames('foreign-line font-semibold', TONE_TEXT[tone])}>{children}</span>
+        <span className={classNames('foreign-line font-semibold', keepEnd && 'foreign-end', TONE_TEXT[tone])}>
+          {keepEnd ? <bdi>{children}</bdi> : children}
+        </span>
       )}
     </span>
   );

@@ -18,7 +18,7 @@ export function PageHeader({
     <header className="flex min-h-11 flex-wrap items-center gap-x-3 gap-y-1.5 border-b px-4 py-1.5">
       <div
         className={classNames(
-          'flex max-w-full min-w-0 items-baseline gap-x-1.5 max-sm:flex-1',
+          'flex max-w-full min-w-0 items-baseline gap-x-1.5 max-sm:min-w-40 max-sm:flex-1',
           // Deep down a phone has no room for the way and the title on one line.
           trail.length > 1 && 'max-sm:flex-wrap',
         )}

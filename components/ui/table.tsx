@@ -10,7 +10,7 @@ export function Table({
   ...rest
 }: { label: string; children: ReactNode } & ComponentProps<'table'>) {
   return (
-    <ScrollFrame label={label} className="@container overflow-x-auto">
+    <ScrollFrame label={label} className="@container overflow-x-auto scroll-edges">
       <table {...rest} className={classNames('w-full border-collapse text-left', className)}>
         {children}
       </table>
