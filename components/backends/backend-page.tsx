@@ -165,12 +165,12 @@ function BackendHeader({ backend }: { backend: BackendDetail }) {
               {paused ? t('paused') : list(health.ok ? 'answers' : health.held ? 'held' : 'silent')}
             </Chip>
             {backend.modelName ? (
-              <Chip label={t('model')} title={backend.modelName} keepEnd className="max-w-full lg:max-w-144">
+              <Chip label={t('model')} title={backend.modelName} keepEnd className="max-w-full lg:max-w-112">
                 {backend.modelName}
               </Chip>
             ) : null}
             {backend.weightVersion ? (
-              <Chip label={t('weightVersion')} title={backend.weightVersion} keepEnd className="max-w-full lg:max-w-96">
+              <Chip label={t('weightVersion')} title={backend.weightVersion} keepEnd className="max-w-full lg:max-w-80">
                 {backend.weightVersion}
               </Chip>
             ) : null}

@@ -56,7 +56,7 @@ export function TrajectoryHeader({
             <Chip tone="warn">{t('sequenceTruncated')}</Chip>
           ) : null}
           {versions.length > 0 ? (
-            <Chip label={t('weights')} title={versions.join(' → ')} keepEnd className="max-w-full sm:max-w-112">
+            <Chip label={t('weights')} title={versions.join(' → ')} keepEnd className="max-w-full sm:max-w-72">
               {versions.length > 3 ? `${versions[0]} → … → ${versions.at(-1)}` : versions.join(' → ')}
             </Chip>
           ) : null}
