@@ -8,6 +8,7 @@ const TONES: Record<CheckItem['status'], Tone> = { pass: 'ok', fail: 'bad', warn
 /** What was found out about a server: a line a question, with what was sent and what came back behind it. */
 export function CheckList({ check }: { check: BackendCheck }) {
   const t = useTranslations('backend.check');
+  const nothing = <span className="font-sans text-ink-3">{t('nothing')}</span>;
   return (
     <ul aria-label={t('title', { url: check.url })} data-check={check.ok ? 'ok' : 'failed'}>
       {check.items.map((item) => (
@@ -27,9 +28,13 @@ export function CheckList({ check }: { check: BackendCheck }) {
             </summary>
             <dl className="grid grid-cols-[4rem_minmax(0,1fr)] gap-x-3 gap-y-1.5 bg-panel px-4 py-2 text-sm">
               <dt className="text-ink-3">{t('sent')}</dt>
-              <dd className="foreign-text max-h-40 overflow-auto font-mono whitespace-pre-wrap">{item.sent}</dd>
+              <dd className="foreign-text max-h-40 overflow-auto font-mono whitespace-pre-wrap">
+                {item.sent ?? nothing}
+              </dd>
               <dt className="text-ink-3">{t('received')}</dt>
-              <dd className="foreign-text max-h-60 overflow-auto font-mono whitespace-pre-wrap">{item.received}</dd>
+              <dd className="foreign-text max-h-60 overflow-auto font-mono whitespace-pre-wrap">
+                {item.received ?? nothing}
+              </dd>
             </dl>
           </details>
         </li>
