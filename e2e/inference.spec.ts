@@ -188,7 +188,7 @@ test('a viewer sees the servers and can do nothing to them', async ({ browser, b
   const page = await context.newPage();
   await open(page, '/backends/remote');
   await expect(servers(page)).toBeVisible();
-  for (const name of ['Update weights', 'Pause', 'Check again'])
+  for (const name of ['Update weights', 'Pause', 'Check again', 'Remove'])
     await expect(page.getByRole('button', { name })).toHaveCount(0);
   await open(page, '/backends');
   await expect(page.getByRole('link', { name: 'Add a backend' })).toHaveCount(0);
