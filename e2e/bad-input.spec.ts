@@ -87,7 +87,7 @@ test('a backend whose model file is missing refuses the run with a sentence', as
   await page.getByLabel('Backend').selectOption('lost-model');
   await expect(page.getByText(/lost-model cannot be used now: .*lost\.gguf/)).toBeVisible();
   await page.getByRole('button', { name: 'Start', exact: true }).click();
-  await expect(page.getByText(/The backend lost-model cannot be used: .*lost\.gguf/)).toBeVisible();
+  await expect(page.getByText(/lost-model cannot be used: the run was refused.*lost\.gguf/)).toBeVisible();
   await expect(page).toHaveURL(/\/runs\/new/);
   expect(await everything(client)).toEqual(before);
   await open(page, '/backends');

@@ -18,6 +18,8 @@ test('a cancelled run keeps what had ended and counts nothing else', async ({ pa
   await dialog.getByRole('button', { name: 'Cancel the run' }).click();
   await expect(pageHeader(page).getByText('cancelled')).toBeVisible({ timeout: 60_000 });
   await expect(pageHeader(page).getByRole('button', { name: 'Cancel' })).toHaveCount(0);
+  // It is called so at once; its last trajectories stop a moment later.
+  await expect.poll(async () => (await client.runs.get.query({ runId })).counts.running).toBe(0);
 
   const run = await client.runs.get.query({ runId });
   const rows = run.groups.flatMap((group) => group.trajectories);
