@@ -15,7 +15,8 @@
  *   VLLM_SERVER_DEV_MODE=1 vllm serve Qwen/Qwen3-0.6B --generation-config vllm --enable-scale-out
  *   npm run gpu-check -- http://127.0.0.1:8000
  *
- * What the server does not offer, and what needs more than one server, is skipped and named so. Exit code 0 when nothing failed. Nothing here is needed by `npm test`.
+ * What the server does not offer, and what needs more than one server, is skipped and named so. Exit code 0 when nothing
+ * failed. Nothing here is needed by `npm test`.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -16,12 +16,12 @@ export function UnusableBackend({ backend, refused }: { backend: BackendSummary;
   const detail = useQuery(
     trpc.backends.get.queryOptions({ name }, { ...ON_ITS_OWN, enabled: urls.length > 0, retry: false }),
   );
+  const answered = urls.length === 0 || !detail.isPending;
   const reasons = detail.data?.replicas.flatMap(({ url, reason }) => (reason === null ? [] : [{ url, reason }])) ?? [];
   return (
     <Notice tone={refused ? 'bad' : 'warn'}>
       {t(refused ? 'refused' : 'would', { name })}
-      {urls.length === 0 || (detail.isSuccess && reasons.length === 0) ? <p>{health.message}</p> : null}
-      {detail.isError ? <p>{health.message}</p> : null}
+      {answered && reasons.length === 0 ? <p>{health.message}</p> : null}
       {reasons.slice(0, MOST_NAMED).map(({ url, reason }) => (
         <p key={url}>{reason.includes(url) ? reason : `${url}: ${reason}`}</p>
       ))}

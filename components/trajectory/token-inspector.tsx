@@ -195,7 +195,7 @@ function By({ source }: { source: ScoreSource | null }) {
       <span className="flex min-w-0 text-ink-3" title={`${source.backend} · ${source.weightVersion}`}>
         <span className="foreign-line max-w-1/2 shrink-0">{source.backend}</span>
         <span className="whitespace-pre"> · </span>
-        <EndLine text={source.weightVersion} className="" />
+        <EndLine text={source.weightVersion} className="min-w-0" />
       </span>
     </>
   );
