@@ -15,7 +15,7 @@ import { computeAdvantages } from '../core/training/advantages';
 import type { RunDetail } from '../core/views';
 import { answer, call, eventsOf } from './testing/rollouts';
 import type { ScriptedOptions } from './testing/scripted-backend';
-import { TestTool, TestTools } from './testing/test-tools';
+import { TestTool, TestTools, waitingTool } from './testing/test-tools';
 import { startTestWorker, type TestWorker, type TestWorkerOptions } from './testing/test-worker';
 
 const REWARD = { tool_accuracy: 0.5, answer_f1: 0.5 };
@@ -238,15 +238,7 @@ describeOnBothDatabases('workers', (open) => {
   });
 
   it('go on with what they hold when its lease ran out under them, and do not begin it a second time', async () => {
-    let release = (): void => undefined;
-    const held = new Promise<void>((done) => {
-      release = done;
-    });
-    const waiting = async () => {
-      await held;
-      return 'waited';
-    };
-    const wait = new TestTool('wait', { type: 'object' }, waiting, false);
+    const { wait, release } = waitingTool({ idempotent: false });
     const first = await start(({ turn }) => (turn === 0 ? call('wait', {}) : answer(8)), {
       tools: new TestTools([wait]),
       skill: { availableTools: ['wait'], rewardWeights: REWARD },
@@ -271,14 +263,7 @@ describeOnBothDatabases('workers', (open) => {
   });
 
   it('take what ended while they renewed it by a claim for what it is, and do not begin it again', async () => {
-    let release = (): void => undefined;
-    const held = new Promise<void>((done) => {
-      release = done;
-    });
-    const wait = new TestTool('wait', { type: 'object' }, async () => {
-      await held;
-      return 'waited';
-    });
+    const { wait, release } = waitingTool();
     let answered = (): void => undefined;
     let answers: Promise<void> | null = null;
     let claims = 0;
@@ -352,14 +337,7 @@ describeOnBothDatabases('workers', (open) => {
   });
 
   it('that find their log moved on by somebody else change nothing in it, and take it up again while it is theirs', async () => {
-    let release = (): void => undefined;
-    const held = new Promise<void>((done) => {
-      release = done;
-    });
-    const wait = new TestTool('wait', { type: 'object' }, async () => {
-      await held;
-      return 'waited';
-    });
+    const { wait, release } = waitingTool();
     const first = await start(({ turn }) => (turn === 0 ? call('wait', {}) : answer(8)), {
       tools: new TestTools([wait]),
       skill: { availableTools: ['wait'], rewardWeights: REWARD },

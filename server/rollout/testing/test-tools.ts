@@ -45,6 +45,19 @@ export class TestTool extends BaseTool {
   }
 }
 
+/** Called `wait`: every call lasts until `release`. */
+export function waitingTool({ idempotent = true } = {}): { wait: TestTool; release: () => void } {
+  let release = (): void => undefined;
+  const held = new Promise<void>((done) => {
+    release = done;
+  });
+  const run = async () => {
+    await held;
+    return 'waited';
+  };
+  return { wait: new TestTool('wait', { type: 'object' }, run, idempotent), release };
+}
+
 const number = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'], additionalProperties: false };
 const text = {
   type: 'object',
